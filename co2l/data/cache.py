@@ -1,0 +1,148 @@
+"""Decoded datasets as plain arrays on disk, mapped into memory by every process that reads them.
+
+An entry is three files: the images (`.npy`, mapped, so a machine holds one copy for all its processes), the
+labels, and a record with the sha256 of both. The record also keeps the files' sizes and times: an entry that
+still has them is trusted, any other is hashed again, and what does not match is built anew. Each file appears
+whole or not at all, and whoever builds an entry writes the same bytes, so two builders at once do no harm.
+The folder may be deleted at any time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from co2l.errors import Co2lError
+
+Images = npt.NDArray[np.uint8]
+Labels = npt.NDArray[np.int64]
+
+_NOT_ALLOWED = (errno.EROFS, errno.EACCES, errno.EPERM)
+
+
+@dataclass(frozen=True, eq=False)
+class Arrays:
+    """One part of a dataset: uint8 images [N, C, H, W], their int64 classes, and the sha256 of both."""
+
+    images: Tensor
+    labels: Tensor
+    fingerprint: str
+
+
+def in_memory(images: Images, labels: Labels) -> Arrays:
+    return _arrays(images, labels, _fingerprint(images, labels))
+
+
+def cached(folder: Path, entry: str, build: Callable[[], tuple[Images, Labels]]) -> Arrays:
+    """The entry from `folder`, built and written first if it is not there whole.
+
+    A folder that may not be written (a read-only data root) costs memory and time, but is no error.
+    """
+    found = _read(folder, entry)
+    if found is not None:
+        return found
+    images, labels = build()
+    built = in_memory(images, labels)
+    try:
+        _write(folder, entry, images, labels, built.fingerprint)
+    except OSError as error:
+        if error.errno in _NOT_ALLOWED:
+            return built
+        size = images.nbytes + labels.nbytes
+        raise Co2lError(
+            f"cannot write the decoded images, {size / 1e6:.0f} MB ({error.strerror or error})",
+            where=str(folder),
+            fix="free some space, or set --data / CO2L_DATA to a folder with enough",
+        ) from error
+    return _read(folder, entry) or built
+
+
+def stamp(files: list[Path], content: bytes = b"") -> str:
+    """Names the state of source files by their names, sizes and times: cheap, as every process asks."""
+    stats = [(file.parent.name, file.name, file.stat()) for file in files]
+    text = repr([(folder, name, stat.st_size, stat.st_mtime_ns) for folder, name, stat in stats])
+    return hashlib.sha256(text.encode() + content).hexdigest()[:16]
+
+
+def _paths(folder: Path, entry: str) -> tuple[Path, Path, Path]:
+    return folder / f"{entry}.npy", folder / f"{entry}.labels.npy", folder / f"{entry}.json"
+
+
+def _read(folder: Path, entry: str) -> Arrays | None:
+    images_file, labels_file, record_file = _paths(folder, entry)
+    try:
+        record = json.loads(record_file.read_text())
+        fingerprint, written = str(record["fingerprint"]), record["files"]
+        # Copy-on-write: pages are shared until somebody writes to them, which then stays in that process.
+        images = np.load(images_file, mmap_mode="c", allow_pickle=False)
+        labels = np.load(labels_file, allow_pickle=False)
+        stamps = _stamps(images_file, labels_file)
+    except (OSError, ValueError, EOFError, KeyError, TypeError):
+        return None
+    if stamps != written:
+        if _fingerprint(images, labels) != fingerprint:
+            return None
+        with contextlib.suppress(OSError):  # copied or touched, but whole: need not be hashed next time
+            _write_record(record_file, fingerprint, stamps)
+    return _arrays(images, labels, fingerprint)
+
+
+def _write(folder: Path, entry: str, images: Images, labels: Labels, fingerprint: str) -> None:
+    images_file, labels_file, record_file = _paths(folder, entry)
+    folder.mkdir(parents=True, exist_ok=True)
+    for path, array in ((images_file, images), (labels_file, labels)):
+        with _whole(path) as file:
+            # Not numpy.save: on a full disk it raises an error that does not say so.
+            np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
+            file.write(np.ascontiguousarray(array).data.cast("B"))
+    _write_record(record_file, fingerprint, _stamps(images_file, labels_file))
+
+
+def _write_record(path: Path, fingerprint: str, stamps: list[list[int]]) -> None:
+    with _whole(path) as file:
+        file.write(json.dumps({"fingerprint": fingerprint, "files": stamps}).encode())
+
+
+def _stamps(*files: Path) -> list[list[int]]:
+    return [[stat.st_size, stat.st_mtime_ns] for stat in (file.stat() for file in files)]
+
+
+@contextlib.contextmanager
+def _whole(path: Path) -> Iterator[BinaryIO]:
+    """A file that gets its name only once everything is on the disk."""
+    unfinished = path.with_name(f"{path.name}.{uuid.uuid4().hex}.tmp")
+    try:
+        with unfinished.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+        raise
+
+
+def _fingerprint(images: Images, labels: Labels) -> str:
+    digest = hashlib.sha256()
+    for array in (images, labels):
+        digest.update(f"{array.dtype.str}{array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).data.cast("B"))
+    return digest.hexdigest()
+
+
+def _arrays(images: Images, labels: Labels, fingerprint: str) -> Arrays:
+    return Arrays(torch.from_numpy(images), torch.from_numpy(labels), fingerprint)

@@ -1,0 +1,160 @@
+"""A run's configuration: validated settings, and the content key of every stage of its chain.
+
+Each setting says by its type which stages read it: `Every[...]` all, `First[...]` only task 1, `Later[...]` from
+task 2 on, `Probe[...]` only the linear evaluation. A stage's key holds the settings that it reads and its parent's
+key, nothing else, which is why runs with other κ, E_t or buffers share their first stage. A test records
+what each stage really reads and compares.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import Enum
+from typing import Annotated, Any, Literal, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from co2l.data.streams import Split
+from co2l.errors import Co2lError, unknown
+
+VERSION = 1  # part of every key: raise it when the same settings would give other numbers
+
+T = TypeVar("T")
+
+
+class Scope(Enum):
+    FIRST = "first"
+    LATER = "later"
+    EVERY = "every"
+    PROBE = "probe"
+
+
+First = Annotated[T, Scope.FIRST]
+Later = Annotated[T, Scope.LATER]
+Every = Annotated[T, Scope.EVERY]
+Probe = Annotated[T, Scope.PROBE]
+
+
+class Settings(BaseModel):
+    """What every method has: a network, an optimiser, a memory, and how it is evaluated."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    encoder: Every[str] = Field(description="resnet18, mnist_conv or digits_conv")
+    width: Every[int] = Field(64, ge=1, description="filters of ResNet-18's first layer")
+    eta: Every[float] = Field(gt=0, description="learning rate η")
+    momentum: Every[float] = Field(0.9, ge=0, lt=1)
+    weight_decay: Every[float] = Field(1e-4, ge=0)
+    batch_size: Every[int] = Field(512, ge=2, description="samples per batch (twice as many views)")
+    E_0: First[int] = Field(ge=1, description="epochs of task 1")
+    E_t: Later[int] = Field(ge=1, description="epochs of each later task")
+    buffer_size: Later[int | Literal["unlimited"]] = Field(
+        200, union_mode="left_to_right", description="samples kept of past tasks (M)"
+    )
+    matrix_probe: Probe[Literal["fast", "paper", "none"]] = Field(
+        "fast", description="how the accuracy matrix is measured after every task"
+    )
+
+    @classmethod
+    def scope(cls, name: str) -> Scope:
+        scopes = [mark for mark in cls.model_fields[name].metadata if isinstance(mark, Scope)]
+        if len(scopes) != 1:
+            raise TypeError(f"{cls.__name__}.{name} must be declared First, Later, Every or Probe")
+        return scopes[0]
+
+    def read_by_stage(self, t: int) -> dict[str, Any]:
+        """The settings that stage `t` (0-based) may read, and that its key therefore holds."""
+        return self.within({Scope.EVERY, Scope.FIRST if t == 0 else Scope.LATER})
+
+    def within(self, scopes: set[Scope]) -> dict[str, Any]:
+        return {name: value for name, value in self.model_dump().items() if self.scope(name) in scopes}
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """Everything a run depends on, apart from the data's content (the store adds the stream's fingerprint)."""
+
+    benchmark: str
+    method: str
+    seed: int
+    split: Split
+    settings: Settings
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "benchmark": self.benchmark,
+            "method": self.method,
+            "seed": self.seed,
+            "split": asdict(self.split),
+            "settings": self.settings.model_dump(),
+        }
+
+    def stage_key(self, t: int) -> str:
+        """The content key of the state after task `t` (0-based)."""
+        key = _digest(
+            version=VERSION,
+            benchmark=self.benchmark,
+            method=self.method,
+            seed=self.seed,
+            split=asdict(self.split),
+        )
+        for stage in range(t + 1):
+            key = _digest(parent=key, stage=stage, settings=self.settings.read_by_stage(stage))
+        return key
+
+    def row_key(self, t: int, probe: str) -> str:
+        """The content key of the accuracies that `probe` measures after task `t`."""
+        return _digest(stage=self.stage_key(t), probe=probe, settings=self.settings.within({Scope.PROBE}))
+
+    @property
+    def key(self) -> str:
+        """The content key of the run as a whole."""
+        return _digest(version=VERSION, **self.as_dict())
+
+
+def _digest(**parts: Any) -> str:
+    canonical = json.dumps(parts, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()[:32]
+
+
+def validate(settings_type: type[Settings], values: Mapping[str, Any], *, where: str = "") -> Settings:
+    """Settings from plain values, or one line that says what is wrong with the first bad one."""
+    for name in values:
+        if name not in settings_type.model_fields:
+            raise unknown("setting", name, settings_type.model_fields, where=where)
+    try:
+        return settings_type.model_validate(dict(values))
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0]) if first["loc"] else "settings"
+        got = "" if first["type"] == "missing" else f", got {first['input']!r}"
+        about = settings_type.model_fields[name].description if first["loc"] else None
+        message = first["msg"].removeprefix("Value error, ")
+        raise Co2lError(
+            f"{name}: {message[0].lower()}{message[1:]}{got}",
+            where=where,
+            fix=f"{name} is: {about}" if about else "",
+        ) from None
+
+
+def parse_assignments(assignments: list[str], *, where: str = "--set") -> dict[str, Any]:
+    """`["kappa=0.1", …]` as typed values; the right-hand side is YAML, so 1e-3, true and names all work."""
+    values: dict[str, Any] = {}
+    for assignment in assignments:
+        name, sign, text = assignment.partition("=")
+        if not sign or not name:
+            raise Co2lError(f"'{assignment}' is not key=value", where=where, fix="write for example eta=0.1")
+        try:
+            value = yaml.safe_load(text)
+        except yaml.YAMLError:
+            raise Co2lError(f"'{text}' cannot be read as a value", where=f"{where} {name}") from None
+        if isinstance(value, str):  # YAML reads 1e-3 (no dot) as a string
+            with contextlib.suppress(ValueError):
+                value = float(value)
+        values[name.strip()] = value
+    return values

@@ -1,0 +1,41 @@
+"""The methods by name: Co²L and what it is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from co2l.data.benchmarks import benchmark as find_benchmark
+from co2l.data.streams import Split
+from co2l.errors import Co2lError, unknown
+from co2l.learning.config import RunConfig, validate
+from co2l.learning.methods.base import Method
+from co2l.learning.methods.co2l import Co2L
+
+METHODS: dict[str, type[Method]] = {"co2l": Co2L}
+
+
+def configure(
+    benchmark: str,
+    method: str,
+    settings: Mapping[str, Any] | None = None,
+    *,
+    seed: int = 0,
+    split: Split | None = None,
+    where: str = "",
+) -> RunConfig:
+    """A validated configuration: the method's defaults on this benchmark, overridden by `settings`."""
+    spec = find_benchmark(benchmark)
+    if method not in METHODS:
+        raise unknown("method", method, METHODS, where=where)
+    kind = METHODS[method]
+    if spec.scenario not in kind.scenarios:
+        raise Co2lError(
+            f"method '{method}' cannot serve {spec.scenario}-incremental '{benchmark}'",
+            where=where,
+            fix=f"it serves {' and '.join(sorted(kind.scenarios))}-incremental benchmarks",
+        )
+    values = {**kind.defaults(spec), **(settings or {})}
+    validated = validate(kind.settings_type, values, where=where)
+    kind.check(validated, spec, where=where)
+    return RunConfig(benchmark, method, seed, split or Split("search"), validated)

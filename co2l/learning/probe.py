@@ -1,0 +1,87 @@
+"""Linear evaluation: a classifier on the frozen encoder, trained on the last task and the buffer (Section 5.1).
+
+The paper's probe augments every batch; the fast one encodes each sample once, without augmentation, and serves the
+curves while a run is under way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from co2l.data.augmentation import augment
+from co2l.data.benchmarks import Benchmark, normalise
+from co2l.data.buffer import Union
+from co2l.data.randomness import stream
+from co2l.learning.encoders import Encoder, initialised
+
+DECAY_AFTER = (0.60, 0.75, 0.90)  # of the epochs: 60, 75 and 90 of the paper's 100
+DECAY = 0.2
+ENCODING_BATCH = 1000
+
+
+@dataclass(frozen=True)
+class ProbeRecipe:
+    epochs: int
+    lr: float
+    batch_size: int
+    augmented: bool
+    momentum: float = 0.9
+
+    def lr_at(self, epoch: int) -> float:
+        """The rate of an epoch (1-based)."""
+        return self.lr * DECAY ** sum(epoch > share * self.epochs for share in DECAY_AFTER)
+
+
+class BalancedSampler:
+    """Draws with replacement: first a class, uniformly, then one of its samples, uniformly."""
+
+    def __init__(self, labels: Tensor) -> None:
+        self.by_class = labels.argsort(stable=True)
+        self.counts = torch.unique(labels, return_counts=True)[1]
+        self.first = self.counts.cumsum(0) - self.counts
+
+    def draw(self, n: int, generator: torch.Generator) -> Tensor:
+        drawn = torch.randint(len(self.counts), (n,), generator=generator)
+        within = torch.rand(n, generator=generator, dtype=torch.float64) * self.counts[drawn]
+        return self.by_class[self.first[drawn] + within.long()]
+
+
+def train_probe(
+    encoder: Encoder, benchmark: Benchmark, data: Union, recipe: ProbeRecipe, *, seed: int, t: int
+) -> nn.Module:
+    """The classifier `linear ∘ encoder` for normalised images; both are left in evaluation mode."""
+    path = ("task", t, "probe")
+    device = data.device
+    encoder.eval()
+    linear = initialised(lambda: nn.Linear(encoder.dim, benchmark.num_classes), seed, *path).to(device)
+    optimiser = torch.optim.SGD(linear.parameters(), lr=recipe.lr, momentum=recipe.momentum)
+    balanced = BalancedSampler(data.labels().cpu())
+    encoded = None if recipe.augmented else _encode(encoder, benchmark, data)
+    for epoch in range(1, recipe.epochs + 1):
+        for group in optimiser.param_groups:
+            group["lr"] = recipe.lr_at(epoch)
+        drawn = balanced.draw(len(data), stream(seed, *path, "epoch", epoch))
+        views = stream(seed, *path, "epoch", epoch, "views", device=device)
+        for batch in drawn.split(recipe.batch_size):
+            if encoded is None:
+                x, y, _ = data.gather(batch)
+                with torch.no_grad():
+                    h = encoder(normalise(augment(x, benchmark.augmentation, views), benchmark))
+            else:
+                h, y = (column[batch.to(device)] for column in encoded)
+            loss = F.cross_entropy(linear(h), y)
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+    return nn.Sequential(encoder, linear).eval()
+
+
+@torch.no_grad()
+def _encode(encoder: Encoder, benchmark: Benchmark, data: Union) -> tuple[Tensor, Tensor]:
+    """Features and labels of every sample of D, in D's order."""
+    batches = (data.gather(index).images.float() / 255 for index in torch.arange(len(data)).split(ENCODING_BATCH))
+    return torch.cat([encoder(normalise(batch, benchmark)) for batch in batches]), data.labels()

@@ -1,0 +1,191 @@
+"""The store keeps states and records by content key: whole, checked and never executed, or not at all.
+
+Below one root, a local folder or any fsspec URL, a key has up to three files: `<key>.state`, `<key>.partial`
+(the middle of a stage) and `<key>.json`. Each is written to `unfinished/` and then renamed. What is damaged
+is reported, deleted and answered as absent, so that it is computed again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import io
+import json
+import logging
+import os
+import re
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import torch
+from fsspec.implementations.local import LocalFileSystem
+
+from co2l.errors import Co2lError
+
+_KEY = re.compile(r"[0-9a-f]+(/[0-9a-f]+)?")
+_HEADER = "co2l-state 1 {sha256} {length:020d}\n"
+_HEADER_LENGTH = len(_HEADER.format(sha256="0" * 64, length=0))
+_CHUNK = 8 * 2**20  # a remote file buffers what one write hands over: never the whole state a second time
+_LEFTOVER_AGE = timedelta(days=1)  # nobody writes one file for a day, so its writer was killed
+_AGAIN = "and run the same command again: everything finished so far is kept"
+_log = logging.getLogger(__name__)
+
+
+class Store:
+    """States and records below `root`; any number of processes may use the same root at once."""
+
+    def __init__(self, root: str | Path) -> None:
+        self.root = str(root) if "://" in str(root) else str(Path(root).expanduser().absolute())
+        try:
+            # Other machines write here too, so a cached listing would hide what they have finished.
+            self._fs, self._folder = fsspec.url_to_fs(self.root, use_listings_cache=False)
+        except (ImportError, ValueError) as error:
+            raise Co2lError(f"cannot open this store: {error}", where=self.root) from error
+        self._unfinished = f"{self._folder}/unfinished"  # no key's name: it is not hexadecimal
+        self._local = isinstance(self._fs, LocalFileSystem)
+        self._sweep()
+
+    def has_state(self, key: str) -> bool:
+        path = self._path(key, "state")
+        with _refusals("read", path):
+            return bool(self._fs.exists(path))
+
+    def load_state(self, key: str, *, partial: bool = False) -> dict[str, Any] | None:
+        return self._load(self._path(key, "partial" if partial else "state"), _decode_state)
+
+    def save_state(self, key: str, state: Mapping[str, Any], *, partial: bool = False) -> None:
+        path = self._path(key, "partial" if partial else "state")
+        buffer = io.BytesIO()
+        torch.save(_plain(state, "state"), buffer)
+        with buffer.getbuffer() as payload:
+            self._write(path, _header(payload), payload)
+
+    def delete_state(self, key: str, *, partial: bool = False) -> None:
+        self._delete(self._path(key, "partial" if partial else "state"))
+
+    def load_record(self, key: str) -> dict[str, Any] | None:
+        return self._load(self._path(key, "json"), _decode_record)
+
+    def save_record(self, key: str, record: Mapping[str, Any]) -> None:
+        self._write(self._path(key, "json"), b"", memoryview(_encode_record(record)))
+
+    def _path(self, key: str, kind: str) -> str:
+        if not _KEY.fullmatch(key):
+            raise ValueError(f"a key is hexadecimal with at most one slash inside, not {key!r}")
+        return f"{self._folder}/{key}.{kind}"
+
+    def _load(self, path: str, decode: Callable[[bytes, bytes], dict[str, Any]]) -> dict[str, Any] | None:
+        with _refusals("read", path):
+            try:
+                with self._fs.open(path, "rb") as file:
+                    header, payload = file.read(_HEADER_LENGTH), file.read()
+            except FileNotFoundError:
+                return None
+        try:
+            return decode(header, payload)
+        except (ValueError, RecursionError) as damage:
+            _log.warning("%s is damaged (%s): deleted, to be computed again", path, damage)
+            self._delete(path)
+            return None
+
+    def _write(self, path: str, header: bytes, payload: memoryview) -> None:
+        folder, _, _ = path.rpartition("/")
+        unfinished = f"{self._unfinished}/{uuid.uuid4().hex}"
+        try:
+            with _refusals("write", path):
+                self._fs.makedirs(self._unfinished, exist_ok=True)
+                self._fs.makedirs(folder, exist_ok=True)
+                with self._fs.open(unfinished, "wb") as file:
+                    file.write(header)
+                    for start in range(0, len(payload), _CHUNK):
+                        file.write(payload[start : start + _CHUNK])
+                    if self._local:
+                        file.flush()
+                        os.fsync(file.fileno())
+                if self._local:
+                    Path(unfinished).replace(path)  # the local mv of fsspec may copy, which is not atomic
+                else:
+                    self._fs.mv(unfinished, path)
+        except BaseException:
+            with contextlib.suppress(Exception):
+                self._fs.rm_file(unfinished)
+            raise
+
+    def _delete(self, path: str) -> None:
+        with _refusals("delete", path), contextlib.suppress(FileNotFoundError):
+            self._fs.rm_file(path)
+
+    def _sweep(self) -> None:
+        """Remove what killed writers left behind; a courtesy, so a store that refuses is told of later."""
+        with contextlib.suppress(Exception):
+            for path in self._fs.ls(self._unfinished, detail=False):
+                if datetime.now(UTC) - self._fs.modified(path).astimezone(UTC) > _LEFTOVER_AGE:
+                    self._fs.rm_file(path)
+
+
+def _plain(value: Any, where: str) -> Any:
+    """The same value of types that load without executing code; refused here, not lost when it is loaded."""
+    if isinstance(value, torch.Tensor):
+        value = value.detach()
+        # torch.save writes the whole storage, also for a small view of it.
+        return value.clone() if value.nbytes < value.untyped_storage().nbytes() else value
+    if isinstance(value, Mapping):
+        return {_plain(name, where): _plain(item, f"{where}[{name!r}]") for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        items = [_plain(item, f"{where}[{index}]") for index, item in enumerate(value)]
+        return tuple(items) if isinstance(value, tuple) else items
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    raise TypeError(f"{where}: cannot store a {type(value).__name__}, only tensors and plain values")
+
+
+def _header(payload: bytes | memoryview) -> bytes:
+    return _HEADER.format(sha256=hashlib.sha256(payload).hexdigest(), length=len(payload)).encode()
+
+
+def _decode_state(header: bytes, payload: bytes) -> dict[str, Any]:
+    if header != _header(payload):
+        raise ValueError("its checksum does not match")
+    try:
+        state = torch.load(io.BytesIO(payload), map_location="cpu", weights_only=True)
+    except Exception as error:  # a forged file can raise any kind
+        if isinstance(error, MemoryError) or "allocate memory" in str(error):
+            raise  # this process is short of memory; nothing is wrong with the file
+        raise ValueError("it holds something else than tensors and plain values") from error
+    if not isinstance(state, dict):
+        raise ValueError("it is not a dictionary")
+    return state
+
+
+def _encode_record(record: Mapping[str, Any]) -> bytes:
+    """A record as JSON that carries its checksum; the same record always gives the same bytes."""
+    body = json.dumps(record)
+    return f'{{"sha256": "{hashlib.sha256(body.encode()).hexdigest()}", "record": {body}}}\n'.encode()
+
+
+def _decode_record(start: bytes, rest: bytes) -> dict[str, Any]:
+    content = start + rest
+    match json.loads(content):
+        case {"record": dict(record)} if _encode_record(record) == content:
+            return record
+    raise ValueError("its checksum does not match")
+
+
+@contextlib.contextmanager
+def _refusals(doing: str, path: str) -> Iterator[None]:
+    """Tell the user what to do about a store that refuses."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error) or type(error).__name__
+        fix = f"make the store work {_AGAIN}"
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            fix = f"free space there or choose another store {_AGAIN}"
+        elif isinstance(error, PermissionError) or error.errno == errno.EROFS:
+            fix = f"allow this user to {doing} there {_AGAIN}"
+        raise Co2lError(f"cannot {doing} the stored state: {reason}", where=path, fix=fix) from error

@@ -1,0 +1,75 @@
+"""python -m co2l.train: one continual run in this process, without Ray or MLflow, on train + validation data."""
+
+from __future__ import annotations
+
+import argparse
+
+from co2l.console import INTERRUPTED, OK, execute, interruptible
+
+EXAMPLE = """\
+example:
+  python -m co2l.train --benchmark seq_digits --set kappa=0.1 --set buffer_size=200
+
+The same command again continues, or answers from what is stored. Accuracies are on the validation split
+(10% of the training samples); only co2l.evaluate opens test data.
+exit codes: 0 done, 2 wrong input or data, 130 interrupted (state saved)"""
+
+
+def parser() -> argparse.ArgumentParser:
+    p = argparse.ArgumentParser(
+        prog="python -m co2l.train",
+        description="Train one continual run and evaluate it on validation data.",
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    p.add_argument("--benchmark", default="seq_digits", help="task stream to learn (default: seq_digits)")
+    p.add_argument("--method", default="co2l", help="how to learn it (default: co2l)")
+    p.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="a setting; repeatable")
+    p.add_argument("--seed", type=int, default=0, help="seed of the run (default: 0)")
+    p.add_argument("--validation", type=float, default=0.1, metavar="SHARE", help="validation share (default: 0.1)")
+    p.add_argument("--split-seed", type=int, default=0, help="seed of the validation split (default: 0)")
+    p.add_argument("--data", help="folder of the datasets (default: $CO2L_DATA or ./data)")
+    p.add_argument("--root", default="runs", help="where states and results go; a folder or URL (default: runs)")
+    p.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, … (default: auto)")
+    p.add_argument("--save-every", type=float, default=60.0, metavar="SECONDS", help="between mid-task states")
+    p.add_argument("--quiet", action="store_true", help="no progress, only the result")
+    p.add_argument("--json", action="store_true", help="print the result as JSON")
+    return p
+
+
+def main() -> int:
+    args = parser().parse_args()
+    # torch takes seconds to import: --help and argument errors do not wait for it
+    from co2l.data.sources import data_root
+    from co2l.data.streams import Split, open_stream
+    from co2l.learning.config import parse_assignments
+    from co2l.learning.device import choose_device
+    from co2l.learning.methods import configure
+    from co2l.learning.results import save_result
+    from co2l.learning.run import RunDone, run
+    from co2l.learning.store import Store
+    from co2l.progress import RunProgress, print_result
+
+    split = Split("search", fraction=args.validation, seed=args.split_seed)
+    settings = parse_assignments(args.set)
+    config = configure(args.benchmark, args.method, settings, seed=args.seed, split=split)
+    device = choose_device(args.device)
+    tasks = open_stream(args.benchmark, split=split, seed=args.seed, data=data_root(args.data))
+    store = Store(f"{args.root.rstrip('/')}/store")
+    with RunProgress(config, tasks, quiet=args.quiet or args.json) as progress, interruptible() as stop:
+        events = run(config, tasks, store, device=device, save_every=args.save_every)
+        for event in events:
+            progress.show(event)
+            if isinstance(event, RunDone):
+                result = event.result
+            elif stop():
+                events.close()
+                progress.note("stopped; the state is saved, run the same command to continue")
+                return INTERRUPTED
+    path = save_result(args.root, config, result)
+    print_result(config, result, path, as_json=args.json)
+    return OK
+
+
+if __name__ == "__main__":
+    execute(main)

@@ -1,0 +1,110 @@
+"""Data for tests: the real datasets where they can be had, and small ones in the same layouts everywhere."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+LAYOUTS = {"mnist": "MNIST/raw", "cifar10": "cifar-10-batches-py", "tiny-sample": "tiny-imagenet-200"}
+BUILDER = Path(__file__).resolve().parents[2] / "shared" / "tools" / "get_data.py"
+
+
+@pytest.fixture(scope="session")
+def real_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data root with the real files, as links: what a test writes beside them does not stay."""
+    given = os.environ.get("CO2L_DATA")
+    source = Path(given).absolute() if given else _built()
+    root = tmp_path_factory.mktemp("real")
+    for layout in LAYOUTS.values():
+        if not (source / layout).is_dir():
+            pytest.skip(f"real data: {layout} is not below {source}")
+        (root / layout).parent.mkdir(exist_ok=True)
+        (root / layout).symlink_to(source / layout)
+    return root
+
+
+def _built() -> Path:
+    """Built once per machine and user."""
+    if not BUILDER.is_file():
+        pytest.skip("real data: set CO2L_DATA to a folder that holds them")
+    kept = Path(tempfile.gettempdir()) / f"co2l-test-data-{os.getuid()}"
+    if kept.is_dir():
+        return kept
+    with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
+        new = Path(folder) / "data"
+        done = subprocess.run(
+            [sys.executable, str(BUILDER), str(new), *LAYOUTS], capture_output=True, text=True, check=False
+        )
+        if done.returncode != 0:
+            pytest.skip(f"real data: {BUILDER.name} failed: {done.stderr.strip()[-300:]}")
+        if not kept.is_dir():  # else another session was faster
+            new.rename(kept)
+    return kept
+
+
+@pytest.fixture(scope="session")
+def small_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data root with a few samples of every dataset, in the layouts of the real ones. Not to be changed."""
+    root = tmp_path_factory.mktemp("small")
+    rng = np.random.default_rng(7)
+    write_cifar10(root, rng)
+    write_mnist(root, rng)
+    write_tiny_imagenet(root, rng)
+    return root
+
+
+@pytest.fixture
+def own_data(small_data: Path, tmp_path: Path) -> Path:
+    """The same, to be changed."""
+    ignore = shutil.ignore_patterns("co2l-cache")
+    return Path(shutil.copytree(small_data, tmp_path / "data", ignore=ignore))
+
+
+def write_cifar10(root: Path, rng: np.random.Generator) -> None:
+    folder = root / "cifar-10-batches-py"
+    folder.mkdir()
+    for name in [*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"]:
+        pixels = rng.integers(0, 256, (40, 3072), dtype=np.uint8)
+        labels = rng.permutation(np.arange(40) % 10).tolist()
+        (folder / name).write_bytes(pickle.dumps({"data": pixels, "labels": labels}, protocol=4))
+
+
+def write_mnist(root: Path, rng: np.random.Generator) -> None:
+    folder = root / "MNIST" / "raw"
+    folder.mkdir(parents=True)
+    for part, n in (("train", 200), ("t10k", 50)):
+        images = rng.integers(0, 256, (n, 28, 28), dtype=np.uint8)
+        write_idx(folder / f"{part}-images-idx3-ubyte", images)
+        write_idx(folder / f"{part}-labels-idx1-ubyte", rng.permutation(np.arange(n) % 10).astype(np.uint8))
+
+
+def write_idx(path: Path, array: np.ndarray) -> None:
+    header = bytes([0, 0, 8, array.ndim]) + np.array(array.shape, dtype=">u4").tobytes()
+    path.write_bytes(header + array.tobytes())
+
+
+def write_tiny_imagenet(root: Path, rng: np.random.Generator) -> None:
+    """200 classes, not in alphabetical order, with 4 training images and 1 test image; every third is gray."""
+    folder = root / "tiny-imagenet-200"
+    (folder / "val" / "images").mkdir(parents=True)
+    wnids = [f"n{number:08d}" for number in rng.permutation(200) * 7]
+    (folder / "wnids.txt").write_text("".join(f"{wnid}\n" for wnid in wnids))
+    annotations = []
+    for i, wnid in enumerate(rng.permutation(wnids)):
+        (folder / "train" / wnid / "images").mkdir(parents=True)
+        (folder / "train" / wnid / f"{wnid}_boxes.txt").write_text("")
+        files = [folder / "train" / wnid / "images" / f"{wnid}_{k}.JPEG" for k in range(4)]
+        for k, file in enumerate([*files, folder / "val" / "images" / f"val_{i}.JPEG"]):
+            shape = (64, 64) if (i + k) % 3 == 0 else (64, 64, 3)
+            Image.fromarray(rng.integers(0, 256, shape, dtype=np.uint8)).save(file, "JPEG")
+        annotations.append(f"val_{i}.JPEG\t{wnid}\t0\t0\t63\t63\n")
+    (folder / "val" / "val_annotations.txt").write_text("".join(annotations))
