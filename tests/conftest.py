@@ -12,9 +12,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 LAYOUTS = {"mnist": "MNIST/raw", "cifar10": "cifar-10-batches-py", "tiny-sample": "tiny-imagenet-200"}
+torch.set_num_threads(1)  # the networks of the tests are so small that a second thread only waits
 BUILDER = Path(__file__).resolve().parents[2] / "shared" / "tools" / "get_data.py"
 
 

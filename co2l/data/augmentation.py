@@ -1,7 +1,7 @@
 """A batch is augmented on its device in one go, with parameters drawn anew for every image (appendix A).
 
 Each operator computes what torchvision's operator of that name does to one image, on floats instead of bytes.
-`draw` makes every random choice and `apply` none, so that two views of a batch are two calls of `augment`.
+`draw` makes every random choice and `apply` none; `augment` does both.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SIGMA = (0.1, 2.0)
 
 @dataclass(frozen=True)
 class Augmentation:
-    """Which operators a benchmark uses; the numbers without a name are probabilities per image."""
+    """Which operators a benchmark uses: flip, jitter, gray and blur are probabilities per image."""
 
     crop_scale: tuple[float, float]  # area of the crop, relative to the image
     flip: float = 0.0

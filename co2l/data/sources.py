@@ -25,7 +25,6 @@ import rich.console
 import rich.progress
 import torch
 from PIL import Image
-from sklearn.datasets import load_digits
 
 from co2l.data.cache import Arrays, Images, Labels, cached, in_memory, stamp
 from co2l.data.randomness import stream
@@ -208,6 +207,8 @@ def _tiny(opened: type[_TinyFolder] | type[_TinyArchive], path: Path, part: Part
 
 def _digits(part: Part) -> tuple[Images, Labels]:
     """A fifth of each class, drawn once and for all, is test; the values 0..16 become 0..255."""
+    from sklearn.datasets import load_digits  # as slow to import as torch
+
     pixels, labels = load_digits(return_X_y=True)
     test = np.zeros(len(labels), dtype=bool)
     for digit in range(10):
@@ -221,7 +222,7 @@ def _digits(part: Part) -> tuple[Images, Labels]:
 
 def _download(dataset: str, root: Path, missing: list[Path]) -> None:
     """By torchvision, with its progress and md5 sums, into a folder of its own; moved when it is whole."""
-    from co2l.data.torchvision_import import torchvision  # a slow import, rarely needed here
+    from co2l.data.torchvision_import import torchvision  # as slow to import as torch
 
     try:
         root.mkdir(parents=True, exist_ok=True)

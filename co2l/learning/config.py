@@ -17,10 +17,11 @@ from enum import Enum
 from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from co2l.data.streams import Split
 from co2l.errors import Co2lError, unknown
+from co2l.learning.encoders import ENCODERS
 
 VERSION = 1  # part of every key: raise it when the same settings would give other numbers
 
@@ -59,6 +60,13 @@ class Settings(BaseModel):
     matrix_probe: Probe[Literal["fast", "paper", "none"]] = Field(
         "fast", description="how the accuracy matrix is measured after every task"
     )
+
+    @field_validator("encoder")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        if name not in ENCODERS:
+            raise ValueError(str(unknown("encoder", name, ENCODERS)))
+        return name
 
     @classmethod
     def scope(cls, name: str) -> Scope:

@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from co2l.data.randomness import derive
-from co2l.errors import unknown
 
 M = TypeVar("M", bound=nn.Module)
 
@@ -107,8 +106,6 @@ ENCODERS: dict[str, Callable[[tuple[int, int, int], int], Encoder]] = {
 
 
 def build_encoder(name: str, image_shape: tuple[int, int, int], width: int) -> Encoder:
-    if name not in ENCODERS:
-        raise unknown("encoder", name, ENCODERS)
     return ENCODERS[name](image_shape, width)
 
 

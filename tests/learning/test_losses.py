@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from co2l.learning.losses import matching, relation_distillation, similarity, supcon
+from co2l.learning.losses import Reduction, matching, relation_distillation, similarity, supcon
 
 many = settings(max_examples=150, deadline=None)
 
@@ -34,9 +34,7 @@ def features(kind: str, views: int, dim: int, generator: torch.Generator) -> Ten
     if kind == "random":
         return normalize(noise)
     one = normalize(torch.randn(1, dim, dtype=torch.float64, generator=generator))
-    sign = (
-        1.0 if kind == "equal" else torch.tensor([1.0, -1.0], dtype=torch.float64).repeat(views // 2)[:, None]
-    )
+    sign = 1.0 if kind == "equal" else torch.tensor([1.0, -1.0], dtype=torch.float64).repeat(views // 2)[:, None]
     return normalize(sign * one + 1e-3 * noise)
 
 
@@ -201,9 +199,7 @@ def test_float32_at_kappa_001_is_always_finite(batch: Batch, kind: str) -> None:
     relations = similarity(z)
     for reduction in ("mean", "sum"):
         loss = supcon(relations, batch.labels, 0.01, anchors=batch.anchors, reduction=reduction)
-        loss = loss + relation_distillation(
-            relations, similarity(batch.past.float()), 0.01, 0.01, reduction=reduction
-        )
+        loss = loss + relation_distillation(relations, similarity(batch.past.float()), 0.01, 0.01, reduction=reduction)
         (gradient,) = torch.autograd.grad(loss, z, retain_graph=True)
         assert math.isfinite(loss.item())
         assert gradient.isfinite().all()
@@ -221,13 +217,11 @@ def test_float32_at_kappa_001_is_always_finite(batch: Batch, kind: str) -> None:
     ],
 )
 def test_supcon_is_zero_where_nothing_is_to_be_learned(
-    reduction: str, labels: list[int], anchors: list[bool]
+    reduction: Reduction, labels: list[int], anchors: list[bool]
 ) -> None:
     z = features("random", len(labels), 4, torch.Generator().manual_seed(1)).float()
     value, gradient = value_and_gradient(
-        lambda z: supcon(
-            similarity(z), torch.tensor(labels), 0.1, anchors=torch.tensor(anchors), reduction=reduction
-        ),
+        lambda z: supcon(similarity(z), torch.tensor(labels), 0.1, anchors=torch.tensor(anchors), reduction=reduction),
         z,
     )
     assert value == 0

@@ -71,11 +71,11 @@ CHOSEN: dict[str, dict[str, Any]] = {
         buffer_policy="reservoir",
     ),
     "seq_digits": dict(
-        encoder="digits_conv", eta=0.1, tau=0.1, kappa=0.2, kappa_star=0.01, E_0=20, E_t=10, batch_size=64,
+        encoder="digits_conv", eta=0.01, tau=0.1, kappa=0.1, kappa_star=0.01, E_0=20, E_t=10, batch_size=64,
         buffer_size=100, probe_epochs=20,
     ),
     "r_digits": dict(
-        encoder="digits_conv", eta=0.1, tau=0.1, kappa=0.2, kappa_star=0.01, E_0=20, E_t=10, batch_size=128,
+        encoder="digits_conv", eta=0.01, tau=0.1, kappa=0.1, kappa_star=0.01, E_0=20, E_t=10, batch_size=128,
         buffer_size=100, probe_epochs=20, buffer_policy="reservoir",
     ),
 }  # fmt: skip

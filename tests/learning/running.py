@@ -1,0 +1,40 @@
+"""Small runs for the tests: a few epochs on the embedded digits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from co2l.data.sources import data_root
+from co2l.data.streams import open_stream
+from co2l.learning.config import RunConfig
+from co2l.learning.methods import configure
+from co2l.learning.run import Result, RunDone, TaskDone, run
+from co2l.learning.store import Store
+
+QUICK = {"E_0": 2, "E_t": 1, "batch_size": 64, "probe_epochs": 2, "buffer_size": 20}
+CPU = torch.device("cpu")
+
+
+def quick(benchmark: str = "seq_digits", seed: int = 0, method: str = "co2l", **settings: Any) -> RunConfig:
+    return configure(benchmark, method, {**QUICK, **settings}, seed=seed)
+
+
+def events_of(config: RunConfig, root: Path | str, **options: Any) -> Any:
+    tasks = open_stream(config.benchmark, split=config.split, seed=config.seed, data=data_root(None))
+    return run(config, tasks, Store(root), device=CPU, **options)
+
+
+def finish(config: RunConfig, root: Path | str, **options: Any) -> tuple[Result, list[int]]:
+    """The result, and the epochs that were trained for each task to get it."""
+    trained: list[int] = []
+    result = None
+    for event in events_of(config, root, **options):
+        if isinstance(event, TaskDone):
+            trained.append(event.epochs_trained)
+        elif isinstance(event, RunDone):
+            result = event.result
+    assert result is not None
+    return result, trained

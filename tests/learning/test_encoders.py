@@ -1,0 +1,43 @@
+"""The networks have the paper's sizes, and the same seed gives the same weights."""
+
+from __future__ import annotations
+
+import torch
+
+from co2l.learning.encoders import Projector, build_encoder, initialised
+
+
+def size(module: torch.nn.Module) -> int:
+    return sum(p.numel() for p in module.parameters())
+
+
+def test_resnet18_has_the_cifar_stem_and_the_known_number_of_weights() -> None:
+    encoder = build_encoder("resnet18", (3, 32, 32), 64)
+    # torchvision's ResNet-18 has 11,689,512 weights: without its classifier, with 3×3 instead of 7×7 filters first
+    assert size(encoder) == 11_689_512 - 513 * 1000 - 64 * 3 * (49 - 9)
+    assert encoder(torch.zeros(2, 3, 32, 32)).shape == (2, 512)
+    assert encoder(torch.zeros(2, 3, 64, 64)).shape == (2, 512)
+    assert Projector(encoder)(torch.zeros(2, 512)).shape == (2, 128)
+
+
+def test_resnet18_can_be_narrow() -> None:
+    assert build_encoder("resnet18", (3, 32, 32), 8)(torch.zeros(2, 3, 32, 32)).shape == (2, 64)
+
+
+def test_r_mnist_network_of_the_appendix() -> None:
+    encoder = build_encoder("mnist_conv", (1, 28, 28), 64)
+    assert size(encoder) == (25 + 1) * 20 + (20 * 25 + 1) * 50 + (50 * 16 + 1) * 500
+    assert size(Projector(encoder)) == 2 * 501 * 500
+    assert Projector(encoder)(encoder(torch.zeros(3, 1, 28, 28))).shape == (3, 500)
+
+
+def test_initial_weights_come_from_the_seed_alone() -> None:
+    def weights(seed: int) -> torch.Tensor:
+        return initialised(lambda: build_encoder("digits_conv", (1, 8, 8), 64), seed).fc.weight
+
+    torch.manual_seed(1)
+    first = weights(0)
+    state = torch.get_rng_state()
+    assert torch.equal(first, weights(0))
+    assert torch.equal(state, torch.get_rng_state())
+    assert not torch.equal(first, weights(1))

@@ -1,0 +1,183 @@
+"""A run gives the same bits whether it went through, was left and resumed, or took stages from the store."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from running import CPU, events_of, finish, quick
+
+from co2l.errors import Co2lError
+from co2l.learning.methods.co2l import Co2L
+from co2l.learning.run import EpochDone, RunDone, StepDone, TaskDone
+from co2l.learning.store import Store
+
+
+def test_twice_the_same_bits_and_the_second_time_nothing_is_trained(tmp_path: Path) -> None:
+    first, trained = finish(quick(), tmp_path / "a")
+    again, trained_again = finish(quick(), tmp_path / "a")
+    other, _ = finish(quick(), tmp_path / "b")
+    assert trained == [2, 1, 1, 1, 1]
+    assert trained_again == [0] * 5
+    assert first == again == other
+
+
+def test_another_seed_is_another_run(tmp_path: Path) -> None:
+    assert finish(quick(seed=1), tmp_path)[0].weights != finish(quick(seed=2), tmp_path)[0].weights
+
+
+@pytest.mark.parametrize("benchmark", ["seq_digits", "r_digits"])
+def test_left_at_random_steps_and_resumed(tmp_path: Path, benchmark: str) -> None:
+    """Closing the run between two steps, again and again, changes nothing."""
+    config = quick(benchmark)
+    expected, _ = finish(config, tmp_path / "through")
+    rng = random.Random(0)
+    for _ in range(200):
+        events = events_of(config, tmp_path / "left")
+        leave_after = rng.randint(1, 12)
+        for event in events:
+            leave_after -= isinstance(event, StepDone)
+            if isinstance(event, RunDone):
+                assert event.result == expected
+                return
+            if leave_after == 0:
+                events.close()
+                break
+    pytest.fail("the run never ended")
+
+
+def test_saved_in_the_middle_and_lost_without_goodbye(tmp_path: Path) -> None:
+    """As after SIGKILL: the run goes on from the last periodic state, and steps after it are done again."""
+    config = quick()
+    expected, _ = finish(config, tmp_path / "through")
+    events = events_of(config, tmp_path / "killed", save_every=0.0)
+    for _ in range(7):
+        next(events)
+    events.gi_frame.f_locals  # noqa: B018  # keep the frame: it must not be closed, which would save
+    result, _ = finish(config, tmp_path / "killed")
+    assert result == expected
+    partials = list((tmp_path / "killed").rglob("*.partial"))
+    assert partials == []
+
+
+def test_epoch_losses_do_not_depend_on_interruptions(tmp_path: Path) -> None:
+    def losses(root: Path, every: int) -> list[dict[str, float]]:
+        found: dict[tuple[int, int], Any] = {}
+        done = False
+        while not done:
+            events = events_of(quick(), root)
+            for count, event in enumerate(events, start=1):
+                if isinstance(event, EpochDone):
+                    found[event.task, event.epoch] = dict(event.losses)
+                if isinstance(event, RunDone):
+                    done = True
+                elif isinstance(event, StepDone) and count >= every:
+                    events.close()
+                    break
+        return [found[key] for key in sorted(found)]
+
+    assert losses(tmp_path / "a", 10**9) == losses(tmp_path / "b", 3)
+
+
+@pytest.mark.parametrize(
+    "other", [{"kappa": 0.3}, {"kappa_star": 0.07}, {"E_t": 2}, {"buffer_size": 40}, {"supcon": "symmetric"}]
+)
+def test_first_stage_from_the_store_of_another_run(tmp_path: Path, other: dict[str, Any]) -> None:
+    expected, _ = finish(quick(), tmp_path / "alone")
+    finish(quick(**other), tmp_path / "shared")
+    result, trained = finish(quick(), tmp_path / "shared")
+    assert trained == [0, 1, 1, 1, 1]
+    assert result == expected
+
+
+@pytest.mark.parametrize("damage", ["truncate", "flip", "empty"])
+def test_a_damaged_state_is_computed_again(tmp_path: Path, damage: str) -> None:
+    expected, _ = finish(quick(), tmp_path)
+    for path in tmp_path.rglob("*.json"):
+        path.unlink()  # else the answer needs no state at all
+    for path in tmp_path.rglob("*.state"):
+        content = bytearray(path.read_bytes())
+        if damage == "truncate":
+            del content[len(content) // 2 :]
+        elif damage == "flip":
+            content[len(content) // 2] ^= 1
+        else:
+            content.clear()
+        path.write_bytes(bytes(content))
+    result, trained = finish(quick(), tmp_path)
+    assert result == expected
+    assert sum(trained) == 6
+
+
+def test_states_that_nobody_wants_are_deleted_and_the_result_stays(tmp_path: Path) -> None:
+    expected, _ = finish(quick(), tmp_path / "all")
+    config = quick()
+    first = config.stage_key(0)
+    result, _ = finish(config, tmp_path / "few", keep=lambda key: key == first)
+    assert result == expected
+    assert [path.stem for path in (tmp_path / "few").rglob("*.state")] == [first]
+    again, trained = finish(config, tmp_path / "few")
+    assert (again, trained) == (expected, [0] * 5)
+
+
+def test_without_a_matrix_the_final_accuracy_is_the_same(tmp_path: Path) -> None:
+    with_matrix, _ = finish(quick(), tmp_path / "a")
+    without, trained = finish(quick(matrix_probe="none"), tmp_path / "b")
+    assert without.matrix == {}
+    assert (without.final, without.weights) == (with_matrix.final, with_matrix.weights)
+    assert trained == [2, 1, 1, 1, 1]
+
+
+def test_another_probe_reuses_every_stage(tmp_path: Path) -> None:
+    first, _ = finish(quick(), tmp_path)
+    second, trained = finish(quick(probe_epochs=4), tmp_path)
+    assert trained == [0] * 5
+    assert second.weights == first.weights
+
+
+def test_a_loss_that_is_not_a_number_ends_the_run_and_keeps_what_was_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = Co2L.step
+
+    def step(self: Co2L, *args: Any) -> dict[str, torch.Tensor]:
+        losses = honest(self, *args)
+        return {name: loss * (float("nan") if self.D.t == 2 else 1) for name, loss in losses.items()}
+
+    monkeypatch.setattr(Co2L, "step", step)
+    with pytest.raises(Co2lError, match=r"task 3, epoch 1: the supcon loss became nan; lower eta"):
+        finish(quick(), tmp_path)
+    monkeypatch.setattr(Co2L, "step", honest)
+    assert finish(quick(), tmp_path)[1] == [0, 0, 1, 1, 1]
+
+
+def test_a_batch_larger_than_the_data(tmp_path: Path) -> None:
+    with pytest.raises(Co2lError, match="batch_size=5000 is larger than the first task"):
+        finish(quick(batch_size=5000), tmp_path)
+
+
+def test_the_first_task_has_no_past_and_every_later_one_distils(tmp_path: Path) -> None:
+    names = {event.task: set(event.losses) for event in events_of(quick(), tmp_path) if isinstance(event, EpochDone)}
+    assert names == {0: {"supcon"}, **{t: {"supcon", "distill"} for t in range(1, 5)}}
+
+
+def test_the_matrix_is_lower_triangular_and_ends_in_every_scenario(tmp_path: Path) -> None:
+    result, _ = finish(quick(), tmp_path)
+    assert {name: [len(row) for row in matrix] for name, matrix in result.matrix.items()} == {
+        "class_il": [1, 2, 3, 4, 5],
+        "task_il": [1, 2, 3, 4, 5],
+    }
+    rows = [event.row for event in events_of(quick(), tmp_path) if isinstance(event, TaskDone)]
+    assert [row["class_il"] for row in rows if row] == list(result.matrix["class_il"])
+
+
+def test_the_store_may_be_a_url() -> None:
+    root = "memory://run-test"
+    first, _ = finish(quick(), root)
+    assert finish(quick(), root)[1] == [0] * 5
+    assert first.weights
+    assert Store(root).root == root
+    assert CPU.type == "cpu"

@@ -1,0 +1,38 @@
+"""Imports point downward only: commands → search → learning → data."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import co2l
+
+PACKAGE = Path(co2l.__file__).parent
+LAYERS = ["data", "learning", "search"]  # from the bottom; everything beside them may import all of them
+ENGINES = {"ray", "optuna", "mlflow"}
+
+
+def imported(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path.name} has a relative import"
+            found.add(node.module or "")
+    return found
+
+
+@pytest.mark.parametrize("layer", ["data", "learning"])
+def test_layers_import_only_what_is_below(layer: str) -> None:
+    allowed = {"errors", *LAYERS[: LAYERS.index(layer) + 1]}
+    files = list((PACKAGE / layer).rglob("*.py"))
+    assert files
+    for path in files:
+        for name in imported(path):
+            parts = name.split(".")
+            if parts[0] == "co2l" and len(parts) > 1:
+                assert parts[1] in allowed, f"{path.name} imports {name}"
+            assert parts[0] not in ENGINES, f"{path.name} imports {name}"
