@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from co2l.console import INTERRUPTED, OK, execute, interruptible
+from co2l.console import INTERRUPTED, OK, execute
 
 EXAMPLE = """\
 example:
@@ -40,33 +40,25 @@ def parser() -> argparse.ArgumentParser:
 def main() -> int:
     args = parser().parse_args()
     # torch takes seconds to import: --help and argument errors do not wait for it
-    from co2l.data.sources import data_root
-    from co2l.data.streams import Split, open_stream
+    from co2l.data.streams import Split
     from co2l.learning.config import parse_assignments
-    from co2l.learning.device import choose_device
     from co2l.learning.methods import configure
-    from co2l.learning.results import save_result
-    from co2l.learning.run import RunDone, run
-    from co2l.learning.store import Store
-    from co2l.progress import RunProgress, print_result
+    from co2l.progress import print_result
+    from co2l.single import InterruptedRunError, run_here
 
     split = Split("search", fraction=args.validation, seed=args.split_seed)
-    settings = parse_assignments(args.set)
-    config = configure(args.benchmark, args.method, settings, seed=args.seed, split=split)
-    device = choose_device(args.device)
-    tasks = open_stream(args.benchmark, split=split, seed=args.seed, data=data_root(args.data))
-    store = Store(f"{args.root.rstrip('/')}/store")
-    with RunProgress(config, tasks, quiet=args.quiet or args.json) as progress, interruptible() as stop:
-        events = run(config, tasks, store, device=device, save_every=args.save_every)
-        for event in events:
-            progress.show(event)
-            if isinstance(event, RunDone):
-                result = event.result
-            elif stop():
-                events.close()
-                progress.note("stopped; the state is saved, run the same command to continue")
-                return INTERRUPTED
-    path = save_result(args.root, config, result)
+    config = configure(args.benchmark, args.method, parse_assignments(args.set), seed=args.seed, split=split)
+    try:
+        result, path = run_here(
+            config,
+            data=args.data,
+            root=args.root,
+            device=args.device,
+            save_every=args.save_every,
+            quiet=args.quiet or args.json,
+        )
+    except InterruptedRunError:
+        return INTERRUPTED
     print_result(config, result, path, as_json=args.json)
     return OK
 

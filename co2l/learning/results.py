@@ -1,15 +1,19 @@
-"""A run's result as a JSON file that names everything it came from."""
+"""A run's result as a JSON file that names everything it came from, and can be run again from."""
 
 from __future__ import annotations
 
 import json
 import platform
+from pathlib import Path
 from typing import Any
 
 import fsspec
 import torch
+import yaml
+from pydantic import BaseModel, ValidationError
 
 from co2l import __version__
+from co2l.errors import Co2lError
 from co2l.learning.config import RunConfig
 from co2l.learning.run import Result
 
@@ -26,3 +30,30 @@ def save_result(root: str, config: RunConfig, result: Result) -> str:
     files.makedirs(folder, exist_ok=True)
     files.pipe_file(f"{folder}/{name}", json.dumps(result_document(config, result), indent=2).encode())
     return f"{root.rstrip('/')}/results/{name}"
+
+
+class Chosen(BaseModel):
+    """What a configuration file says; further keys, such as a result's seed and split, are not needed."""
+
+    benchmark: str
+    method: str = "co2l"
+    settings: dict[str, Any] = {}
+
+
+def load_configuration(path: str) -> Chosen:
+    """The configuration in a YAML or JSON file, which may be a result that was saved here."""
+    try:
+        content = yaml.safe_load(Path(path).read_text())
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not text"
+        raise Co2lError(f"cannot be read ({reason})", where=path, fix="give a YAML or JSON file") from None
+    except yaml.YAMLError:
+        raise Co2lError("is neither YAML nor JSON", where=path) from None
+    if isinstance(content, dict) and isinstance(content.get("config"), dict):
+        content = content["config"]
+    try:
+        return Chosen.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"])) or "the file"
+        raise Co2lError(f"{key}: {first['msg'].lower()}", where=path, fix="it needs benchmark and settings") from None

@@ -99,15 +99,15 @@ def value_and_gradient(loss: Callable[[Tensor], Tensor], z: Tensor) -> tuple[Ten
 def assert_agree(
     loss: Callable[[Tensor], Tensor], reference: Callable[[Tensor], Tensor], z: Tensor, temperature: float
 ) -> None:
-    """Within 1e-6 in float64. In float32 a cosine errs by about 1e-7, a logit by that over the temperature.
+    """Within 1e-9 in float64. In float32 a cosine errs by about 1e-7, a logit by that over the temperature.
 
     The gradient multiplies once more by 1/T, and each of the 2N views takes part in all 2N rows.
     """
     value, gradient = value_and_gradient(reference, z)
     value64, gradient64 = value_and_gradient(loss, z)
     assert value64.dtype == gradient64.dtype == torch.float64
-    torch.testing.assert_close(value64, value, rtol=1e-6, atol=1e-6)
-    torch.testing.assert_close(gradient64, gradient, rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(value64, value, rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(gradient64, gradient, rtol=1e-9, atol=1e-9)
     value32, gradient32 = value_and_gradient(loss, z.float())
     assert value32.dtype == gradient32.dtype == torch.float32
     logit_error = 1e-6 / temperature

@@ -326,6 +326,7 @@ def test_opening_a_store_creates_nothing_and_a_relative_root_stays_put(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     store = Store("runs")
+    assert store.root == str(tmp_path / "runs")
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")

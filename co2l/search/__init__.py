@@ -1,0 +1,1 @@
+"""Which settings to try: spaces, plans, and the search itself."""
