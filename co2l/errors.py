@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from functools import partial
+from typing import Any
 
 
 class Co2lError(Exception):
@@ -11,7 +13,10 @@ class Co2lError(Exception):
 
     def __init__(self, what: str, *, where: str = "", fix: str = "") -> None:
         self.what, self.where, self.fix = what, where, fix
-        super().__init__(what, where, fix)
+        super().__init__(what)
+
+    def __reduce__(self) -> tuple[Any, ...]:  # an error that crosses processes keeps all three parts
+        return partial(type(self), where=self.where, fix=self.fix), (self.what,)
 
     def __str__(self) -> str:
         line = f"{self.where}: {self.what}" if self.where else self.what

@@ -47,7 +47,8 @@ def main() -> int:
     from co2l.single import InterruptedRunError, run_here
 
     split = Split("search", fraction=args.validation, seed=args.split_seed)
-    config = configure(args.benchmark, args.method, parse_assignments(args.set), seed=args.seed, split=split)
+    settings = parse_assignments(args.set)
+    config = configure(args.benchmark, args.method, settings, seed=args.seed, split=split, where="--set")
     try:
         result, path = run_here(
             config,

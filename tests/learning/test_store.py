@@ -14,10 +14,10 @@ import random
 import resource
 import subprocess
 import tempfile
-import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -411,11 +411,8 @@ def test_concurrent_writers_and_readers_always_see_a_whole_state(
 
 
 def test_threads_may_save_the_same_key_at_once(store: Store, root: str) -> None:
-    threads = [threading.Thread(target=store.save_state, args=(KEY, generation(i))) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda number: store.save_state(KEY, generation(number)), range(8)))
     assert_whole(store.load_state(KEY))
     assert files(root) == [f"{KEY}.state"]
 

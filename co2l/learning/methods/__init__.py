@@ -24,15 +24,14 @@ def configure(
     split: Split | None = None,
     where: str = "",
 ) -> RunConfig:
-    """A validated configuration: the method's defaults on this benchmark, overridden by `settings`."""
+    """The method's defaults on this benchmark, overridden by `settings`; errors about those name `where` they are."""
     spec = find_benchmark(benchmark)
     if method not in METHODS:
-        raise unknown("method", method, METHODS, where=where)
+        raise unknown("method", method, METHODS)
     kind = METHODS[method]
     if spec.scenario not in kind.scenarios:
         raise Co2lError(
             f"method '{method}' cannot serve {spec.scenario}-incremental '{benchmark}'",
-            where=where,
             fix=f"it serves {' and '.join(sorted(kind.scenarios))}-incremental benchmarks",
         )
     values = {**kind.defaults(spec), **(settings or {})}

@@ -1,0 +1,109 @@
+"""Every shipped space loads, begins with the command that runs it, and the paper's grids are the paper's."""
+
+from __future__ import annotations
+
+import re
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from co2l.search.plan import plan
+from co2l.search.space import load
+
+FOLDER = Path(__file__).resolve().parents[2] / "search_spaces"
+SHIPPED = sorted(FOLDER.glob("*.yaml"))
+
+# Cha et al., Co²L, appendix, Table "Hyperparameter space for Co²L" (label param-search-table), row by row.
+PAPER: dict[str, dict[str, list[float]]] = {
+    "seq_cifar10": {
+        "eta": [0.1, 0.5, 1.0],
+        "tau": [0.1, 0.5, 1.0],
+        "kappa": [0.1, 0.2],
+        "kappa_star": [0.01, 0.05, 0.1],
+        "E_0": [500],
+        "E_t": [50, 100],
+        "batch_size": [256, 512, 1024],
+    },
+    "seq_tiny_imagenet": {
+        "eta": [0.1, 0.5, 1.0],
+        "tau": [0.1, 0.5, 1.0],
+        "kappa": [0.1, 0.2],
+        "kappa_star": [0.01, 0.05, 0.1],
+        "E_0": [500],
+        "E_t": [50, 100],
+        "batch_size": [256, 512, 1024],
+    },
+    "r_mnist": {
+        "eta": [0.01, 0.05, 0.1],
+        "tau": [0.1, 0.5, 1.0],
+        "kappa": [0.1, 0.2],
+        "kappa_star": [0.01, 0.05, 0.1],
+        "E_0": [100],
+        "E_t": [10, 20],
+        "batch_size": [256, 512, 1024],
+    },
+}
+# The same appendix, Table "Hyperparameters chosen in our experiments" (label chosen-param-table), rows of Co²L.
+CHOSEN = {
+    "seq_cifar10": {"eta": 0.5, "tau": 0.5, "kappa": 0.2, "kappa_star": 0.01, "E_t": 100},
+    "seq_tiny_imagenet": {"eta": 0.1, "tau": 0.5, "kappa": 0.1, "kappa_star": 0.1, "E_t": 50},
+    "r_mnist": {"eta": 0.01, "tau": 0.1, "kappa": 0.2, "kappa_star": 0.01, "E_t": 20},
+}
+TASKS = {"seq_cifar10": 5, "seq_tiny_imagenet": 10, "r_mnist": 20}
+
+
+def test_what_is_shipped() -> None:
+    assert {path.stem for path in SHIPPED} >= {*PAPER, "seq_digits", "r_digits"}
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_a_shipped_space_loads_and_begins_with_its_command(path: Path) -> None:
+    space = load(path)
+    assert path.stem.startswith(space.benchmark)
+    text = path.read_text()
+    assert text.splitlines()[0] == f"# python -m co2l.tune --space search_spaces/{path.name}"
+    assert sum(1 for _ in space.cells()) == space.size
+
+
+@pytest.mark.parametrize("name", PAPER)
+def test_the_papers_grid(name: str) -> None:
+    space = load(FOLDER / f"{name}.yaml")
+    assert "Hyperparameter space for Co²L" in (FOLDER / f"{name}.yaml").read_text()
+    cells = list(space.cells())
+    table = PAPER[name]
+    for size in (200, 500):
+        ours = [cell.config.settings for cell in cells if cell.config.settings.buffer_size == size]
+        points = [tuple(getattr(settings, setting) for setting in table) for settings in ours]
+        assert sorted(points) == sorted(product(*table.values()))
+        assert len(points) == 324
+    assert len(cells) == 648
+    assert (space.algorithm, space.early_stop, space.objective) == ("grid", None, "val/score")
+    assert (space.validation.fraction, space.seeds) == (0.1, (0,))
+    for cell in cells:
+        assert cell.config.settings.model_dump()["distill_power"] == 1.0  # λ for all experiments
+    chosen = [cell for cell in cells if cell.values.items() >= CHOSEN[name].items()]
+    assert {cell.values["buffer_size"] for cell in chosen} == {200, 500}
+
+
+@pytest.mark.parametrize("name", PAPER)
+def test_the_price_of_the_papers_grid(name: str) -> None:
+    """27 first stages, of eta × tau × bsz; the rest differs in all 648 cells."""
+    planned = plan(load(FOLDER / f"{name}.yaml"))
+    (E_0,), E_t, later = PAPER[name]["E_0"], PAPER[name]["E_t"], TASKS[name] - 1
+    rest = sum(epochs * later for epochs in E_t) * 324  # half of the 648 cells each
+    assert (planned.cells, planned.first_stages) == (648, 27)
+    assert planned.stages == 27 + 648 * later
+    assert planned.epochs_naive == 648 * E_0 + rest
+    assert planned.epochs_planned == 27 * E_0 + rest
+    if name == "seq_cifar10":
+        assert planned.ratio >= 2.49
+
+
+def test_the_digits_share_first_stages() -> None:
+    planned = plan(load(FOLDER / "seq_digits.yaml"))
+    assert planned.cells >= 24
+    assert planned.first_stages <= planned.cells / 4
+    assert re.search(
+        rf"{planned.cells} cells on {planned.first_stages} first", (FOLDER / "seq_digits.yaml").read_text()
+    )
