@@ -89,8 +89,8 @@ def print_plan(space: Space, plan: Plan, estimate: Estimate | None, *, quiet: bo
     ]
     if estimate:
         rows += [
-            ("trial-hours", f"{estimate.trial_hours:,.2f}, without reuse {estimate.trial_hours_naive:,.2f}"),
-            ("hours", f"{estimate.hours:,.2f} with {estimate.parallel} at once"),
+            ("training", f"{_time(estimate.trial_hours)}, without reuse {_time(estimate.trial_hours_naive)}"),
+            ("duration", f"{_time(estimate.hours)} with {estimate.parallel} at once"),
         ]
         if estimate.money is not None:
             rows += [("price", f"{estimate.money:,.2f} at {estimate.price:,.2f} an hour")]
@@ -104,7 +104,16 @@ def print_plan(space: Space, plan: Plan, estimate: Estimate | None, *, quiet: bo
     if estimate:
         from co2l.search.plan import LEFT_OUT
 
-        print(f"The hours are an estimate from {LEFT_OUT}.")
+        print(f"The time is an estimate from {LEFT_OUT}.")
+        for timed in estimate.timed:
+            if timed.batch < timed.settings["batch_size"]:
+                print(f"Steps of {timed.settings['batch_size']} samples are too slow here: {timed.batch} were timed.")
+
+
+def _time(hours: float) -> str:
+    if hours >= 1:
+        return f"{hours:,.1f} h"
+    return f"{hours * 60:.1f} min" if hours * 60 >= 1 else f"{hours * 3600:.1f} s"
 
 
 if __name__ == "__main__":
