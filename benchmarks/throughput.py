@@ -1,13 +1,13 @@
 """How close our training step comes to the bare model's, in views per second, measured side by side.
 
-    python benchmarks/throughput.py [--data DIR] [--rounds 5] [--seconds 4]
+    python benchmarks/throughput.py [--rounds 5] [--seconds 4]
 
 In the second task (with IRD), for ResNet-18 on CIFAR-10 and the R-MNIST network:
   a  the bare step on one fixed batch of views: current and past model forward, losses, backward, optimiser
   b  our whole step: draw, gather, augment, normalise, and everything of (a)
   c  (a)'s model fed by per-image PIL/torchvision transforms in a DataLoader with two workers
 The three take turns, round by round, so that a noisy machine hurts them alike; the figure is the median of rounds.
-Without downloaded data, random images of the same shape take their place: the cost is the same.
+Images are random ones of the right shape: the cost does not depend on what they show.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from co2l.data.benchmarks import Benchmark, benchmark, normalise
-from co2l.data.buffer import Buffer
 from co2l.data.randomness import stream
 from co2l.data.streams import Samples
 from co2l.data.torchvision_import import torchvision
@@ -36,10 +35,10 @@ from co2l.learning.methods.co2l import Co2L
 transforms = torchvision.transforms
 
 
-def second_task(name: str, batch_size: int, n: int, device: torch.device) -> Co2L:
+def second_task(name: str, batch_size: int, n: int, device: torch.device, **settings: int) -> Co2L:
     """Co²L at the beginning of its second task, with a buffer, on random images."""
     spec = benchmark(name)
-    config = configure(name, "co2l", {"batch_size": batch_size, "buffer_size": 200})
+    config = configure(name, "co2l", {"batch_size": batch_size, "buffer_size": 200, **settings})
     method = Co2L(config.settings, spec, 0, device)
     for t in (0, 1):
         images = torch.randint(256, (n, *spec.image_shape), dtype=torch.uint8, generator=stream(t, "images"))

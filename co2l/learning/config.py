@@ -9,6 +9,7 @@ what each stage really reads and compares.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 from collections.abc import Mapping
@@ -54,7 +55,7 @@ class Settings(BaseModel):
     batch_size: Every[int] = Field(512, ge=2, description="samples per batch (twice as many views)")
     E_0: First[int] = Field(ge=1, description="epochs of task 1")
     E_t: Later[int] = Field(ge=1, description="epochs of each later task")
-    buffer_size: Later[int | Literal["unlimited"]] = Field(
+    buffer_size: Later[Annotated[int, Field(ge=0)] | Literal["unlimited"]] = Field(
         200, union_mode="left_to_right", description="samples kept of past tasks (M)"
     )
     matrix_probe: Probe[Literal["fast", "paper", "none"]] = Field(
@@ -69,6 +70,7 @@ class Settings(BaseModel):
         return name
 
     @classmethod
+    @functools.cache
     def scope(cls, name: str) -> Scope:
         scopes = [mark for mark in cls.model_fields[name].metadata if isinstance(mark, Scope)]
         if len(scopes) != 1:
@@ -104,6 +106,10 @@ class RunConfig:
 
     def stage_key(self, t: int) -> str:
         """The content key of the state after task `t` (0-based)."""
+        return self.stage_keys(t + 1)[t]
+
+    def stage_keys(self, tasks: int) -> list[str]:
+        """The content keys of the states after each of the first `tasks` tasks."""
         key = _digest(
             version=VERSION,
             benchmark=self.benchmark,
@@ -111,9 +117,11 @@ class RunConfig:
             seed=self.seed,
             split=asdict(self.split),
         )
-        for stage in range(t + 1):
-            key = _digest(parent=key, stage=stage, settings=self.settings.read_by_stage(stage))
-        return key
+        keys = []
+        for t in range(tasks):
+            key = _digest(parent=key, stage=t, settings=self.settings.read_by_stage(t))
+            keys.append(key)
+        return keys
 
     def row_key(self, t: int, probe: str) -> str:
         """The content key of the accuracies that `probe` measures after task `t`."""

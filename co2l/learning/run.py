@@ -117,6 +117,7 @@ class _Run:
     save_every: float
     keep: Callable[[str], bool]
     method: Method = field(init=False)
+    keys: list[str] = field(init=False)  # of the stages
     held: tuple[int, Samples] | None = None
     at: int = -1  # the task whose end the method's state is at
 
@@ -130,6 +131,7 @@ class _Run:
                 fix="choose a smaller batch_size",
             )
         self.method = METHODS[self.config.method](settings, self.tasks.benchmark, self.config.seed, self.device)
+        self.keys = self.config.stage_keys(len(self.tasks))
         last = len(self.tasks) - 1
         stored = max((t for t in range(last + 1) if self.store.has_state(self._key(t))), default=-1)
         matrix: list[metrics.Row] = []
@@ -241,11 +243,11 @@ class _Run:
         return self.held[1]
 
     def _prune(self, t: int) -> None:
-        if t >= 0 and not self.keep(self.config.stage_key(t)):
+        if t >= 0 and not self.keep(self.keys[t]):
             self.store.delete_state(self._key(t))
 
     def _key(self, t: int) -> str:
-        return f"{self.tasks.fingerprint[:16]}/{self.config.stage_key(t)}"
+        return f"{self.tasks.fingerprint[:16]}/{self.keys[t]}"
 
     def _row_key(self, t: int, probe: str) -> str:
         return f"{self.tasks.fingerprint[:16]}/{self.config.row_key(t, probe)}"

@@ -110,7 +110,8 @@ class Co2L(Method):
     def __init__(self, settings: Co2LSettings, benchmark: Benchmark, seed: int, device: torch.device) -> None:
         self.settings, self.benchmark, self.seed, self.device = settings, benchmark, seed, device
         # channels last: convolution and pooling take about half the time, on CPU and GPU alike
-        self.psi = initialised(self._network, seed, "init").to(device, memory_format=torch.channels_last)
+        self.psi = initialised(self._network, seed, "init").to(device)
+        self.psi.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # missing in torch's types
         self.psi_past: Network | None = None
         self.optimiser = torch.optim.SGD(
             self.psi.parameters(),
