@@ -68,7 +68,7 @@ class RunProgress:
             if time.monotonic() - self.shown >= self.every:
                 self._step(event)
         elif isinstance(event, Evaluating):
-            if self.live:
+            if self.live or event.probe == "paper":  # which may take minutes
                 self._draw(f"task {event.task + 1}/{self.tasks} · evaluating ({event.probe} probe)", event.task + 1)
             self.views, self.views_since = 0, time.monotonic()
         elif isinstance(event, TaskDone):

@@ -1,42 +1,62 @@
-"""python -m co2l.tune: search the settings of a space; so far only its plan, which says what the search would cost."""
+"""python -m co2l.tune: search the settings of a space with Ray Tune and Optuna, tracked in MLflow."""
 
 from __future__ import annotations
 
 import argparse
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from co2l.console import OK, execute
+from co2l.console import FAILED, INTERRUPTED, OK, execute, interruptible
 from co2l.errors import Co2lError
 
 if TYPE_CHECKING:
     from co2l.search.plan import Estimate, Plan
+    from co2l.search.service import Options
     from co2l.search.space import Space
 
 EXAMPLE = """\
-example:
-  python -m co2l.tune --space search_spaces/seq_digits.yaml --plan --probe --price 1.20
+examples:
+  python -m co2l.tune --space search_spaces/seq_digits.yaml
+  python -m co2l.tune --space search_spaces/seq_cifar10.yaml --plan --probe --price 1.20
 
---plan counts cells, distinct stages and epochs, and trains nothing. --probe adds hours on this machine from a few
-timed training steps for every batch size, and with --price money.
-exit codes: 0 done, 2 wrong input or data, 130 interrupted"""
+The same command again continues; what is finished is not run again. $CO2L_STORAGE and $CO2L_TRACKING_URI stand in
+for the flags. exit codes: 0 done, 1 nothing could be selected, 2 wrong input or data, 130 interrupted"""
 
 
 def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(
         prog="python -m co2l.tune",
-        description="Search the settings of a space.",
+        description="Search the settings of a space; nothing of the test data is read.",
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    p.add_argument("--space", required=True, metavar="FILE", help="search space, as search_spaces/seq_digits.yaml")
-    p.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="override a setting; repeatable")
-    p.add_argument("--plan", action="store_true", help="print what the search would cost, and stop")
-    p.add_argument("--probe", action="store_true", help="with --plan: time a few steps to estimate hours")
-    p.add_argument("--price", type=float, metavar="AMOUNT", help="with --probe: price of the machines per hour")
-    p.add_argument("--parallel", type=int, default=1, metavar="N", help="with --probe: trials at once (default: 1)")
-    p.add_argument("--data", help="folder of the datasets (default: $CO2L_DATA or ./data)")
-    p.add_argument("--quiet", action="store_true", help="no explanations, only the result")
+    what = p.add_argument_group("what is searched")
+    what.add_argument("--space", required=True, metavar="FILE", help="search space, as search_spaces/seq_digits.yaml")
+    what.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="override a setting; repeatable")
+    what.add_argument("--algorithm", choices=["grid", "random", "tpe"], help="instead of the space's")
+    what.add_argument("--samples", type=int, metavar="N", help="how many settings random or tpe try")
+    what.add_argument("--early-stop", choices=["on", "off"], help="stop weak cells at task boundaries")
+    what.add_argument("--seed", type=int, default=0, help="seed of random and tpe (default: 0)")
+    plan = p.add_argument_group("its price")
+    plan.add_argument("--plan", action="store_true", help="print what the search would cost, and stop")
+    plan.add_argument("--probe", action="store_true", help="with --plan: time a few steps to estimate hours")
+    plan.add_argument("--price", type=float, metavar="AMOUNT", help="with --probe: price of the machines per hour")
+    plan.add_argument("--parallel", type=int, default=1, metavar="N", help="with --probe: trials at once (default: 1)")
+    where = p.add_argument_group("where it runs and what it leaves")
+    where.add_argument("--root", default="runs", help="folder of study, tracking, store, selection (default: runs)")
+    where.add_argument("--study", metavar="NAME", help="name of the study (default: the space's file name)")
+    where.add_argument("--fresh", action="store_true", help="discard the study's record and start again")
+    where.add_argument("--data", help="folder of the datasets (default: $CO2L_DATA or ./data)")
+    where.add_argument("--storage", metavar="URL", help="Optuna storage (default: ROOT/study.db)")
+    where.add_argument("--tracking-uri", metavar="URI", help="MLflow (default: ROOT/mlflow.db)")
+    where.add_argument("--address", help="a Ray cluster (default: this machine)")
+    where.add_argument("--cpus-per-trial", type=float, metavar="N", help="instead of the space's")
+    where.add_argument("--gpus-per-trial", type=float, metavar="N", help="instead of the space's; may be a fraction")
+    where.add_argument("--max-concurrent", type=int, metavar="N", help="trials at once (default: all that fit)")
+    where.add_argument("--time-budget", type=float, metavar="SECONDS", help="stop cleanly after this time")
+    where.add_argument("--no-reuse", action="store_true", help="train every cell alone, sharing no stages")
+    p.add_argument("--quiet", action="store_true", help="no progress, only the result")
     p.add_argument("--json", action="store_true", help="print the result as JSON")
     return p
 
@@ -44,18 +64,36 @@ def parser() -> argparse.ArgumentParser:
 def main() -> int:
     args = parser().parse_args()
     _check(args)
-    # torch takes seconds to import: --help and argument errors do not wait for it
-    from co2l.data.sources import data_root
-    from co2l.learning.config import parse_assignments
-    from co2l.learning.device import choose_device
-    from co2l.search.plan import estimate, plan
+    # torch and Ray take seconds to import: --help and argument errors do not wait for them
     from co2l.search.space import load
 
-    space = load(args.space)
+    space = _overridden(load(args.space), args)
+    return _plan(space, args) if args.plan else _search(space, args)
+
+
+def _overridden(space: Space, args: argparse.Namespace) -> Space:
+    from co2l.learning.config import parse_assignments
+
     if args.set:
         space = space.with_settings(parse_assignments(args.set))
-    if not args.plan:
-        raise Co2lError("the search itself is not part of this version yet", fix="add --plan to see what it would cost")
+    keys = {"algorithm": args.algorithm, "samples": args.samples}
+    if args.early_stop:
+        keys["early_stop"] = args.early_stop == "on"
+    if given := {name: value for name, value in keys.items() if value is not None}:
+        space = space.replace(**given, where="--" + ", --".join(given).replace("_", "-"))
+    cpus, gpus = args.cpus_per_trial, args.gpus_per_trial
+    if cpus is not None or gpus is not None:
+        now = space.resources
+        resources = {"cpus": now.cpus if cpus is None else cpus, "gpus": now.gpus if gpus is None else gpus}
+        space = space.replace(resources=resources, where="--cpus-per-trial, --gpus-per-trial")
+    return space
+
+
+def _plan(space: Space, args: argparse.Namespace) -> int:
+    from co2l.data.sources import data_root
+    from co2l.learning.device import choose_device
+    from co2l.search.plan import estimate, plan
+
     planned, estimated = plan(space), None
     if args.probe:
         estimated = estimate(
@@ -66,6 +104,42 @@ def main() -> int:
     else:
         print_plan(space, planned, estimated, quiet=args.quiet)
     return OK
+
+
+def _search(space: Space, args: argparse.Namespace) -> int:
+    from co2l.search.service import search
+    from co2l.search_progress import SearchProgress, print_outcome
+
+    options = _options(args)
+    with SearchProgress(space, quiet=args.quiet or args.json) as progress, interruptible() as asked_to_stop:
+        outcome = search(space, options, progress, asked_to_stop)
+        interrupted = asked_to_stop()
+    print_outcome(space, options, outcome, as_json=args.json)
+    if interrupted:
+        return INTERRUPTED
+    return OK if outcome.choice.selected or outcome.left else FAILED
+
+
+def _options(args: argparse.Namespace) -> Options:
+    import os
+
+    from co2l.data.sources import data_root
+    from co2l.search.service import Options
+
+    root = Path(args.root).expanduser().absolute()
+    return Options(
+        root=root,
+        study=args.study or Path(args.space).stem,
+        data=data_root(args.data),
+        storage=args.storage or os.environ.get("CO2L_STORAGE") or f"sqlite:///{root}/study.db",
+        tracking_uri=args.tracking_uri or os.environ.get("CO2L_TRACKING_URI") or f"sqlite:///{root}/mlflow.db",
+        address=args.address,
+        seed=args.seed,
+        max_concurrent=args.max_concurrent,
+        time_budget=args.time_budget,
+        reuse=not args.no_reuse,
+        fresh=args.fresh,
+    )
 
 
 def _check(args: argparse.Namespace) -> None:

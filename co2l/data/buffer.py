@@ -120,6 +120,9 @@ class Union:
     def labels(self) -> Tensor:
         return torch.cat([self.task.labels, self.buffer.labels])
 
+    def tasks(self) -> Tensor:
+        return torch.cat([torch.full_like(self.task.labels, self.t), self.buffer.tasks])
+
     def gather(self, index: Tensor) -> Batch:
         """The samples at `index` (on the CPU, so that no device is waited for), the current task's first."""
         now = index[index < len(self.task)].to(self.device)

@@ -29,6 +29,7 @@ class ProbeRecipe:
     lr: float
     batch_size: int
     augmented: bool
+    per_domain: bool = True  # balance the classes of every domain, not only the labels they share
     momentum: float = 0.9
 
     def lr_at(self, epoch: int) -> float:
@@ -59,7 +60,8 @@ def train_probe(
     encoder.eval()
     linear = initialised(lambda: nn.Linear(encoder.dim, benchmark.num_classes), seed, *path).to(device)
     optimiser = torch.optim.SGD(linear.parameters(), lr=recipe.lr, momentum=recipe.momentum)
-    balanced = BalancedSampler(data.labels().cpu())
+    classes = data.labels() + data.tasks() * benchmark.num_classes if recipe.per_domain else data.labels()
+    balanced = BalancedSampler(classes.cpu())
     encoded = None if recipe.augmented else _encode(encoder, benchmark, data)
     for epoch in range(1, recipe.epochs + 1):
         for group in optimiser.param_groups:

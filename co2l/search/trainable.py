@@ -41,6 +41,7 @@ class Assignment:
     data: str
     device: str
     keep: tuple[str, ...]  # keys of the stages that other cells will want
+    threads: int  # the same for all: the bits depend on it
     save_every: float = 60.0
 
     def as_dict(self) -> dict[str, Any]:
@@ -59,7 +60,7 @@ class CellTrainable(tune.Trainable):
         return True
 
     def _begin(self, assignment: Assignment) -> None:
-        torch.set_num_threads(max(1, int(self.trial_resources.required_resources.get("CPU", 1))))
+        torch.set_num_threads(assignment.threads)
         self.started = time.monotonic()
         config = configure(**assignment.config, split=Split(**assignment.split))
         self.reporter = Reporter(config)
@@ -72,7 +73,7 @@ class CellTrainable(tune.Trainable):
             for event in self.events:
                 report = self.reporter.report(event)
                 if report is not None:
-                    reports.append(report.as_dict())
+                    reports.append(report.to_dict())
                 if isinstance(event, RunDone):
                     return self._last(reports)
                 if isinstance(event, TaskDone) or time.monotonic() - began > TOGETHER_SECONDS:

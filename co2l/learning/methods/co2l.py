@@ -54,6 +54,9 @@ class Co2LSettings(Settings):
     probe: Probe[Literal["paper", "fast"]] = Field("paper", description="linear evaluation behind the result")
     probe_epochs: Probe[int] = Field(100, ge=1, description="epochs of the linear evaluation")
     probe_lr: Probe[float] = Field(1.0, gt=0, description="learning rate of the linear evaluation")
+    probe_balance: Probe[Literal["domain_class", "label"]] = Field(
+        "domain_class", description="what the linear evaluation draws evenly; they differ on rotated benchmarks"
+    )
     probe_batch_size: Probe[int] = Field(256, ge=1, description="batch size of the linear evaluation")
 
 
@@ -232,6 +235,7 @@ class Co2L(Method):
             lr=self.settings.probe_lr,
             batch_size=self.settings.probe_batch_size,
             augmented=probe == "paper",
+            per_domain=self.settings.probe_balance == "domain_class",
         )
         data = Union(task, t, self.memory)
         return train_probe(self.psi.f, self.benchmark, data, recipe, seed=self.seed, t=t)

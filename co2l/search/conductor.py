@@ -1,0 +1,110 @@
+"""A search as it happens: gives cells out, hears their reports, and tells queue, rungs, record, tracking and progress.
+
+It knows no engine. Whoever runs the trials asks `next`, hands every message on to `received` and every end to `ended`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from co2l.search.queue import CellQueue, Signal
+from co2l.search.reports import Entry, Report
+from co2l.search.rungs import Rungs
+from co2l.search.space import Cell, Space
+from co2l.search.study import Record
+from co2l.search.tracking import Tracker
+
+
+class Watcher(Protocol):
+    """Somebody who is shown how the search goes."""
+
+    def changed(self, *, running: int, entries: Mapping[str, Entry]) -> None: ...
+
+
+@dataclass
+class Trial:
+    """One attempt at a cell."""
+
+    cell: Cell
+    started: float = field(default_factory=time.monotonic)
+    last: Report | None = None
+    stopped: bool = False  # at a rung
+    failed: str = ""  # the reason, if it says one itself
+
+    def spent(self) -> tuple[int, int, float]:
+        trained, reused = (self.last.epochs_trained, self.last.epochs_reused) if self.last else (0, 0)
+        return trained, reused, time.monotonic() - self.started
+
+
+class Conductor:
+    def __init__(
+        self, space: Space, record: Record, tracker: Tracker, watcher: Watcher, *, reuse: bool, seed: int
+    ) -> None:
+        self.space, self.record, self.tracker, self.watcher = space, record, tracker, watcher
+        self.queue = CellQueue(space, record, reuse=reuse, seed=seed)
+        self.rungs = Rungs(space, record)
+        self.trials: dict[str, Trial] = {}
+
+    def next(self, trial_id: str) -> Cell | Signal:
+        """The cell that this trial shall run."""
+        cell = self.queue.next()
+        if isinstance(cell, Cell):
+            self.queue.started(cell)
+            self.tracker.begin(cell)
+            self.trials[trial_id] = Trial(cell)
+            self._changed()
+        return cell
+
+    def received(self, trial_id: str, message: Mapping[str, Any]) -> bool:
+        """A message of a trial: reports, and perhaps why it fails. True if the trial shall stop now."""
+        trial = self.trials.get(trial_id)
+        if trial is None:
+            return True
+        for each in message.get("reports", ()):
+            self._report(trial, Report.from_dict(each))
+        trial.failed = message.get("failed", "")
+        return trial.stopped
+
+    def _report(self, trial: Trial, report: Report) -> None:
+        trial.last = report
+        if report.kind != "done":  # the last one goes with the end of the cell
+            self.tracker.report(trial.cell.key, report)
+        if report.kind == "task":
+            if report.task == 0:
+                self.queue.stage_ready(trial.cell)
+            score = report.metrics.get(self.space.objective)
+            if score is not None and self.rungs.decision(trial.cell, report.task, score) == "stop":
+                trial.stopped = True
+
+    def ended(self, trial_id: str, *, died: bool) -> None:
+        """The trial is over; `died` if its process is gone."""
+        trial = self.trials.pop(trial_id, None)
+        if trial is None:
+            return
+        cell, last = trial.cell, trial.last
+        reason = trial.failed or ("its process or machine was lost" if died else "")
+        # tracking first: once the record says that a cell is done, nobody looks at it again
+        if reason:
+            self.tracker.end(cell.key, "failed", last, reason)
+            self.queue.failed(cell, reason, *trial.spent())
+        elif last is not None and last.result is not None:
+            self.tracker.end(cell.key, "finished", last)
+            self.queue.finished(cell, last.result, *trial.spent())
+        elif trial.stopped and last is not None:
+            self.tracker.end(cell.key, "pruned", last)
+            self.queue.pruned(cell, last, trial.spent()[2])
+        else:
+            self.tracker.end(cell.key, "killed", last, "the search was stopped")
+            self.queue.interrupted(cell, *trial.spent())
+        self._changed()
+
+    def stop(self) -> None:
+        """The search is over, also for what still runs."""
+        for trial_id in list(self.trials):
+            self.ended(trial_id, died=False)
+
+    def _changed(self) -> None:
+        self.watcher.changed(running=self.queue.running, entries=self.record.entries)

@@ -1,0 +1,146 @@
+"""Ray Tune runs the trials of a search, on this machine's cores or on a cluster, with one actor per slot.
+
+Tune only keeps the slots busy. Which cell is next, and what became of it, the conductor decides and records; Tune's own
+checkpoints and restores are not used.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
+os.environ.setdefault("RAY_CHDIR_TO_TRIAL_DIR", "0")
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+os.environ.setdefault("TUNE_DISABLE_AUTO_CALLBACK_LOGGERS", "1")
+os.environ.setdefault("TUNE_DISABLE_SIGINT_HANDLER", "1")  # its way out tells neither searcher nor trials
+os.environ.setdefault("TUNE_GLOBAL_CHECKPOINT_S", "86400")  # the record is in the study, not in Tune's snapshots
+
+import ray
+from ray import tune
+from ray.tune.search import Searcher
+from ray.tune.stopper import Stopper
+
+from co2l.errors import Co2lError
+from co2l.search.conductor import Conductor
+from co2l.search.queue import FINISHED
+from co2l.search.space import Cell
+from co2l.search.trainable import Assignment, CellTrainable
+
+Assign = Callable[[Cell], Assignment]
+
+
+class CellSearcher(Searcher):
+    """Asks the conductor for cells, and tells it which trials are over."""
+
+    def __init__(self, conductor: Conductor, assign: Assign) -> None:
+        super().__init__()
+        self.conductor, self.assign = conductor, assign
+
+    def suggest(self, trial_id: str) -> Any:  # a configuration, None to wait, or FINISHED
+        cell = self.conductor.next(trial_id)
+        if isinstance(cell, Cell):
+            return self.assign(cell).as_dict()
+        return Searcher.FINISHED if cell is FINISHED else None
+
+    def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
+        del result  # every message has come through the stopper
+        self.conductor.ended(trial_id, died=error)
+
+    def save_to_dir(self, checkpoint_dir: str, session_str: str = "default") -> None: ...
+
+    def save(self, checkpoint_path: str) -> None: ...
+
+    def restore(self, checkpoint_path: str) -> None: ...
+
+
+class Messages(Stopper):
+    """Tune's stopper sees every result first, whole, and may end a trial: that is how messages come in."""
+
+    def __init__(self, conductor: Conductor, asked_to_stop: Callable[[], bool]) -> None:
+        self.conductor, self.asked_to_stop = conductor, asked_to_stop
+
+    def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+        return self.conductor.received(trial_id, result)
+
+    def stop_all(self) -> bool:
+        return self.asked_to_stop()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {}  # Tune writes it into a snapshot that nobody reads
+
+
+@contextmanager
+def connected(address: str | None) -> Iterator[None]:
+    """Ray at `address`, or started here and stopped again."""
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    try:
+        ray.init(
+            address=address,
+            include_dashboard=None if address else False,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+        )
+    except Exception as error:  # Ray raises many kinds here, and all mean the same
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise Co2lError(
+            f"Ray cannot be reached ({reason})",
+            where=address or "this machine",
+            fix="check --address, and `ray status`",
+        ) from None
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def check_resources(cpus: float, gpus: float) -> None:
+    """A trial that no node can hold would wait for ever: say so instead."""
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    if not any(node.get("CPU", 0) >= cpus and node.get("GPU", 0) >= gpus for node in nodes):
+        best: dict[str, float] = max(nodes, key=lambda node: (node.get("GPU", 0), node.get("CPU", 0)), default={})
+        raise Co2lError(
+            f"a trial wants {cpus:g} CPUs and {gpus:g} GPUs, and no node has that"
+            f" (the largest has {best.get('CPU', 0):g} and {best.get('GPU', 0):g})",
+            where="resources",
+            fix="lower --cpus-per-trial and --gpus-per-trial",
+        )
+
+
+def run_trials(
+    conductor: Conductor,
+    assign: Assign,
+    asked_to_stop: Callable[[], bool],
+    *,
+    cpus: float,
+    gpus: float,
+    max_concurrent: int | None,
+    time_budget: float | None,
+) -> None:
+    """Until there is nothing left to run, the time is up, or somebody asks to stop."""
+    check_resources(cpus, gpus)
+    folder = tempfile.mkdtemp(prefix="co2l-tune-")
+    try:
+        tune.run(
+            tune.with_resources(CellTrainable, {"cpu": cpus, "gpu": gpus}),
+            name="trials",
+            storage_path=folder,
+            num_samples=-1,
+            search_alg=CellSearcher(conductor, assign),
+            stop=Messages(conductor, asked_to_stop),
+            max_concurrent_trials=max_concurrent or 0,
+            time_budget_s=time_budget,
+            reuse_actors=True,
+            max_failures=0,
+            raise_on_failed_trial=False,
+            verbose=0,
+        )
+    finally:
+        conductor.stop()
+        shutil.rmtree(folder, ignore_errors=True)

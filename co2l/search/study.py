@@ -1,0 +1,299 @@
+"""The record of a search: which cells were tried and how they ended, as an Optuna study in its storage.
+
+Every cell is one Optuna trial, through all its attempts. What was read or written once is kept in memory, so that no
+operation looks at more than its own cell.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+import random
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import optuna
+import sqlalchemy
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.storages import BaseStorage, InMemoryStorage, RDBStorage
+from optuna.trial import FrozenTrial, TrialState, create_trial
+
+from co2l.errors import Co2lError
+from co2l.learning.config import VERSION
+from co2l.search.document import Range, Value
+from co2l.search.reports import Configuration, Entry, Report, Status, Totals
+from co2l.search.selection import group, lists, outcomes, relative
+from co2l.search.space import Cell, Space, difference
+
+WAIT = 10.0  # seconds for a storage that is locked or does not answer
+STATUS: dict[TrialState, Status] = {
+    TrialState.WAITING: "pending",
+    TrialState.RUNNING: "running",
+    TrialState.COMPLETE: "done",
+    TrialState.PRUNED: "pruned",
+    TrialState.FAIL: "failed",
+}
+
+
+class Record:
+    """Made by `open`. The same storage and name continue a search; nothing that ended is tried again."""
+
+    def __init__(self, storage: BaseStorage, study: int, name: str, space: Space, place: str) -> None:
+        self.name, self.space = name, space
+        self._storage, self._study, self._place = storage, study, place
+        self._distributions = {name: _distribution(axis) for name, axis in space.axes.items()}
+        self.entries: dict[str, Entry] = {}  # by the key of the cell, in the order of their first begin
+        for trial in storage.get_all_trials(study, deepcopy=False):
+            self._read(trial)
+
+    @classmethod
+    def open(cls, storage: str | None, name: str, space: Space, *, fresh: bool = False, wait: float = WAIT) -> Record:
+        """The record `name` in `storage` (an SQLAlchemy URL, or None for one that is gone with the process)."""
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        place = _shown(storage)
+        with _reaching(place):
+            opened = InMemoryStorage() if storage is None else _connected(storage, wait)
+            found = {each.study_name: each for each in opened.get_all_studies()}
+            if fresh and name in found:
+                opened.delete_study(found.pop(name)._study_id)
+            before = found[name].user_attrs.get("space") if name in found else None
+            now = {"version": VERSION, **space.canonical()}
+            if before is not None and (changes := difference(before, now)):
+                what = f"study '{name}' was started with another space ({', '.join(changes)})"
+                fix = "give this one its own name with --study NEW, or discard the old record with --fresh"
+                raise Co2lError(what, where=space.source, fix=fix)
+            maximise = [optuna.study.StudyDirection.MAXIMIZE]
+            study = found[name]._study_id if name in found else opened.create_new_study(maximise, name)
+            if before is None:
+                opened.set_study_user_attr(study, "space", now)
+            return cls(opened, study, name, space, place)
+
+    def _read(self, trial: FrozenTrial) -> None:
+        attrs, status = trial.user_attrs, STATUS[trial.state]
+        if "cell" not in attrs:
+            raise Co2lError(f"study '{self.name}' is not a search of ours", where=self._place, fix="use --study NEW")
+        if status == "running":  # its driver died: nobody runs it now
+            self._storage.set_trial_state_values(trial._trial_id, TrialState.WAITING)
+            status = "pending"
+        entry = Entry(trial._trial_id, attrs["cell"], attrs["values"], attrs["seed"], status, **attrs["attempts"])
+        entry.score, entry.rungs = trial.value, dict(trial.intermediate_values)
+        self.entries[entry.key] = entry
+
+    def begin(self, cell: Cell) -> None:
+        """The cell runs from now on."""
+        entry = self.entries.get(cell.key)
+        with _reaching(self._place):
+            if entry is not None and entry.status == "pending":
+                self._storage.set_trial_state_values(entry.trial, TrialState.RUNNING)
+                entry.status = "running"
+                return
+            if entry is not None and self.status(cell) != "pending":
+                raise ValueError(f"cell {cell.key} is {entry.status} and cannot begin")
+            so_far = {} if entry is None else entry.so_far()  # it failed for good, and more retries were allowed since
+            template = create_trial(
+                state=TrialState.RUNNING,
+                params=dict(cell.values),
+                distributions=self._distributions,
+                user_attrs={"cell": cell.key, "seed": cell.seed, "values": dict(cell.values), "attempts": so_far},
+            )
+            trial = self._storage.create_new_trial(self._study, template)
+        self.entries[cell.key] = Entry(trial, cell.key, dict(cell.values), cell.seed, "running", **so_far)
+
+    def rung(self, cell: Cell, finished_tasks: int, score: float) -> None:
+        """The cell's score after so many tasks, for early stopping."""
+        entry = self.entries[cell.key]
+        if entry.rungs.get(finished_tasks) == score:
+            return
+        with _reaching(self._place):
+            self._storage.set_trial_intermediate_value(entry.trial, finished_tasks, score)
+        entry.rungs[finished_tasks] = score
+
+    def finish(
+        self, cell: Cell, result: Mapping[str, Any], epochs_trained: int, epochs_reused: int, seconds: float
+    ) -> None:
+        """The cell has its result, as `Result.as_dict()`."""
+        name = self.space.objective.removeprefix("val/")
+        score = float(result["score"] if name == "score" else result["average"][name])
+        if not math.isfinite(score):
+            raise ValueError(f"cell {cell.key} has the score {score}")
+        entry = self._spend(cell, epochs_trained, epochs_reused, seconds)
+        entry.score, entry.result = score, dict(result)
+        self._end(entry, TrialState.COMPLETE, [score])
+
+    def prune(self, cell: Cell, report: Report, seconds: float = 0.0) -> None:
+        """The cell was stopped at a rung, by this report."""
+        if self.space.objective in report.metrics:
+            self.rung(cell, report.task + 1, report.metrics[self.space.objective])
+        entry = self._spend(cell, report.epochs_trained, report.epochs_reused, seconds)
+        self._end(entry, TrialState.PRUNED)
+
+    def fail(
+        self, cell: Cell, reason: str, epochs_trained: int = 0, epochs_reused: int = 0, seconds: float = 0.0
+    ) -> bool:
+        """One attempt failed. Whether the cell may be tried again; else it has failed for good."""
+        entry = self._spend(cell, epochs_trained, epochs_reused, seconds)
+        entry.attempts, entry.reason = entry.attempts + 1, reason
+        again = entry.attempts <= self.space.retries
+        self._end(entry, TrialState.WAITING if again else TrialState.FAIL)
+        return again
+
+    def interrupt(self, cell: Cell, epochs_trained: int = 0, epochs_reused: int = 0, seconds: float = 0.0) -> None:
+        """The search was stopped, and the cell with it: it is pending again, and this was no failure."""
+        self._end(self._spend(cell, epochs_trained, epochs_reused, seconds), TrialState.WAITING)
+
+    def _spend(self, cell: Cell, epochs_trained: int, epochs_reused: int, seconds: float) -> Entry:
+        entry = self.entries[cell.key]
+        if entry.status != "running":
+            raise ValueError(f"cell {cell.key} is {entry.status}, not running")
+        entry.epochs_trained += epochs_trained
+        entry.epochs_reused += epochs_reused
+        entry.seconds += seconds
+        return entry
+
+    def _end(self, entry: Entry, state: TrialState, values: list[float] | None = None) -> None:
+        with _reaching(self._place):  # the state last: only then does the attempt count as ended
+            self._storage.set_trial_user_attr(entry.trial, "attempts", entry.so_far())
+            self._storage.set_trial_state_values(entry.trial, state, values)
+        entry.status = STATUS[state]
+
+    def status(self, cell: Cell) -> Status:
+        entry = self.entries.get(cell.key)
+        if entry is None or (entry.status == "failed" and entry.attempts <= self.space.retries):
+            return "pending"
+        return entry.status
+
+    def finished(self) -> dict[str, Entry]:
+        """The cells that have a result, by their key."""
+        return {key: entry for key, entry in self.entries.items() if entry.status == "done"}
+
+    def totals(self) -> Totals:
+        spent = [(entry.epochs_trained, entry.epochs_reused, entry.seconds) for entry in self.entries.values()]
+        return Totals(sum(each[0] for each in spent), sum(each[1] for each in spent), sum(each[2] for each in spent))
+
+    def figures(self) -> dict[str, Any]:
+        """Optuna's plots as Matplotlib figures by name, without those that so few results cannot fill."""
+        import matplotlib  # only here: drawing is the end of a search, and takes long to load
+
+        matplotlib.use("Agg")
+        from matplotlib import pyplot
+        from optuna.visualization import matplotlib as plots
+
+        if len(self.finished()) < 2:
+            return {}
+        study = optuna.load_study(study_name=self.name, storage=self._storage)
+        drawn: dict[str, Any] = {}
+        kinds: dict[str, Callable[[optuna.Study], Any]] = {
+            "importance": plots.plot_param_importances,
+            "parallel_coordinate": plots.plot_parallel_coordinate,
+            "history": plots.plot_optimization_history,
+        }
+        for name, plot in kinds.items():
+            with warnings.catch_warnings(), contextlib.suppress(ValueError, RuntimeError, ZeroDivisionError):
+                warnings.simplefilter("ignore")
+                drawn[name] = plot(study).figure
+        pyplot.close("all")  # the figures live on; pyplot's own list of them would only grow
+        return drawn
+
+
+def suggest(space: Space, record: Record, seed: int, drawn: Iterable[Configuration] = ()) -> Iterator[dict[str, Value]]:
+    """Points by TPE for `Space.cells_of`, until one is taken; `drawn` are those taken whose cells may not have begun.
+
+    They depend on these arguments alone, so that a search that was stopped goes on as if it had not been. The axes
+    that the selection chooses per are not modelled, as the values with higher scores would attract all samples: the
+    least tried values come next, and scores are compared to the mean of those with the same values.
+    """
+    per = space.selection.per
+    fixed = {*per, *space.selection.mean_over}
+    ranks = {name: _ranked(axis) for name, axis in space.axes.items() if name not in fixed}
+    modelled = {
+        name: IntDistribution(0, len(ranked) - 1) if ranked else _distribution(space.axes[name])
+        for name, ranked in ranks.items()
+    }
+    known = {outcome.configuration: outcome for outcome in outcomes(space, record.entries.values())}
+    points = {**dict.fromkeys(drawn), **known}
+    tried = Counter(dict.fromkeys(itertools.product(*lists(space, per)), 0))
+    tried.update(group(space, point) for point in points)
+    levels = relative(space, known.values())
+    study = optuna.create_study(direction="maximize")
+    for point, outcome in points.items():
+        values = {name: ranks[name].index(v) if ranks[name] else v for name, v in point if name in ranks}
+        status, tasks = (outcome.status, outcome.tasks) if outcome is not None else ("running", 0)
+        state = next(state for state, each in STATUS.items() if each == status)
+        value = levels[point] if status == "done" else None
+        steps = {tasks: levels[point]} if status == "pruned" else {}
+        past = create_trial(state=state, value=value, params=values, distributions=modelled, intermediate_values=steps)
+        study.add_trial(past)
+    least = min(tried, key=lambda values: tried[values])
+    startup = min(10, 2 + (space.samples or 0) // 4)  # with few samples the model is trusted early
+    for attempt in itertools.count():
+        draw = random.Random(f"{seed}/{len(points)}/{attempt}").getrandbits(32)
+        study.sampler = optuna.samplers.TPESampler(seed=draw, n_startup_trials=startup, constant_liar=True)
+        asked = study.ask(modelled)
+        values = {name: ranks[name][v] if ranks[name] else v for name, v in asked.params.items()}
+        yield {**dict(zip(per, least, strict=True)), **values}
+        study.tell(asked, state=TrialState.FAIL)  # tried before, and what came of it is in the study already
+
+
+def _distribution(axis: tuple[Value, ...] | Range) -> BaseDistribution:
+    if isinstance(axis, Range):
+        if isinstance(axis.low, int):
+            return IntDistribution(axis.low, int(axis.high), log=axis.log)
+        return FloatDistribution(axis.low, axis.high, log=axis.log)
+    return CategoricalDistribution(axis)
+
+
+def _ranked(axis: tuple[Value, ...] | Range) -> list[Any]:
+    """The values of a list of numbers by size: TPE sees their ranks, and so tells neighbours from strangers."""
+    if isinstance(axis, Range) or any(isinstance(value, bool | str) for value in axis):
+        return []
+    return sorted(axis, key=float)
+
+
+def _connected(url: str, wait: float) -> RDBStorage:
+    """With a bounded wait, in each database's own words."""
+    if not url.startswith("sqlite"):
+        limit = {"connect_timeout": max(1, round(wait))} if url.startswith(("postgresql", "mysql")) else {}
+        return RDBStorage(url, {"connect_args": limit, "pool_pre_ping": True})
+    storage = RDBStorage(url, {"connect_args": {"timeout": wait}})
+
+    @sqlalchemy.event.listens_for(storage.engine, "connect")
+    def _quick(connection: Any, _: Any) -> None:
+        # a write need not wait for the disk: a killed process loses nothing by it, a power cut the last cells
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=NORMAL")
+
+    storage.remove_session()
+    storage.engine.dispose()  # the next connection is a quick one
+    return storage
+
+
+def _shown(url: str | None) -> str:
+    """The URL without its password."""
+    try:
+        return "memory" if url is None else sqlalchemy.make_url(url).render_as_string(hide_password=True)
+    except sqlalchemy.exc.ArgumentError:
+        raise Co2lError(
+            f"'{url}' is not the URL of a database",
+            where="--storage",
+            fix="write for example sqlite:///runs/study.db or postgresql://user@host/database",
+        ) from None
+
+
+@contextlib.contextmanager
+def _reaching(place: str) -> Iterator[None]:
+    """What goes wrong with a database becomes one line; what was stored before stays."""
+    try:
+        yield
+    except (sqlalchemy.exc.SQLAlchemyError, optuna.exceptions.OptunaError, RuntimeError, ImportError) as error:
+        cause = error.__cause__ or error if isinstance(error, optuna.exceptions.OptunaError) else error
+        reason = str(getattr(cause, "orig", None) or cause).strip().splitlines()[0]
+        if "locked" in reason:
+            fix = "another process writes to it: wait for that one to end, or give another --storage"
+        elif isinstance(error, ImportError):
+            fix = "install the driver of that database"
+        else:
+            fix = "check that the database runs and --storage is right; the same command then continues"
+        raise Co2lError(f"the storage cannot be used ({reason})", where=place, fix=fix) from None

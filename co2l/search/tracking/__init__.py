@@ -1,0 +1,177 @@
+"""What happens in a search, told to MLflow by the driver alone: a parent run per study, a child per cell.
+
+All that is told goes first into a spool file, from which one background thread sends it in order. So telling takes
+no time, a server that is away delays nothing and loses nothing, and what a dead driver had not yet sent the next one
+sends. Every operation may be repeated without effect, for a reply can be lost after the server did what was asked.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import logging
+import math
+import numbers
+import time
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import requests
+
+from co2l.errors import Co2lError
+from co2l.search.reports import Report
+from co2l.search.space import Cell, Space
+from co2l.search.tracking.outbox import Outbox, code, line, without_password
+from co2l.search.tracking.runs import Point, Record, check, database_of
+
+if TYPE_CHECKING:  # it takes a second to import
+    from matplotlib.figure import Figure
+
+Status = Literal["finished", "failed", "pruned", "killed"]
+
+METRICS = {"val/class_il", "val/task_il", "val/domain_il", "val/score", "lr"}  # and every loss
+SYMBOLS = {
+    **{"eta": "η", "tau": "τ", "kappa": "κ", "kappa_star": "κ*"},
+    **{"E_0": "E₀", "E_t": "E", "batch_size": "b", "buffer_size": "M"},
+}
+OPEN_SECONDS = 60
+_log = logging.getLogger(__name__)
+
+
+class Tracker:
+    """Made by `open`. Its methods return at once; `close` waits for what was told to arrive."""
+
+    def __init__(self, space: Space, outbox: Outbox) -> None:
+        self._space, self._outbox = space, outbox
+        self._closed = False
+
+    @classmethod
+    def open(cls, uri: str, study: str, *, space: Space, artifact_root: str | None, spool: Path) -> Tracker:
+        """Connect, find or create the study's run, and begin to send what the folder `spool` still holds for it."""
+        new = False
+        if uri.startswith("sqlite:"):
+            database = database_of(uri)
+            new = check(database)
+            artifact_root = artifact_root or str(database.parent / "artifacts")
+        if artifact_root and "://" not in artifact_root:
+            artifact_root = Path(artifact_root).absolute().as_uri()
+        name = hashlib.sha256(f"{uri} {study} {space.digest}".encode()).hexdigest()[:16]
+        record = Record(uri, study, space, artifact_root)
+        outbox = Outbox(spool / f"{name}.jsonl", record.perform)
+        if not new:  # the tables of a new database take seconds, and nothing can be wrong with them
+            tried = outbox.tried.wait(OPEN_SECONDS)
+            if outbox.error or not tried:
+                outbox.close(0)
+                raise _cannot_open(uri, outbox.error)
+        tracker = cls(space, outbox)
+        tracker._put("start")
+        return tracker
+
+    @property
+    def waiting(self) -> int:
+        """How many operations have not arrived yet."""
+        return self._outbox.waiting
+
+    @property
+    def trouble(self) -> str:
+        """Why nothing arrives at present, if so."""
+        return line(self._outbox.error) if self._outbox.error else ""
+
+    def begin(self, cell: Cell) -> None:
+        """The cell starts, or starts again: its run is found again by its key."""
+        config = cell.config.as_dict()
+        split = {f"split.{name}": value for name, value in config.pop("split").items()}
+        params = {**config.pop("settings"), **config, **split}
+        axes = [f"{SYMBOLS.get(name, name)}={_short(value)}" for name, value in cell.values.items()]
+        name = " ".join([*axes, f"seed {cell.seed}"])
+        self._put("begin", cell=cell.key, name=name, params={key: str(value)[:6000] for key, value in params.items()})
+
+    def report(self, cell_key: str, report: Report) -> None:
+        """Never waits and never raises."""
+        if points := _points(report):
+            self._put("report", cell=cell_key, points=points)
+
+    def end(self, cell_key: str, status: Status, report: Report | None = None, reason: str = "") -> None:
+        """The cell's run ends; `report` is the cell's last one, and brings the result if there is one."""
+        tags = {"co2l.status": status, "co2l.reason": reason[:2000]}
+        if report:
+            tags["co2l.epochs_trained"] = str(report.epochs_trained)
+            tags["co2l.epochs_reused"] = str(report.epochs_reused)
+        points, result = (_points(report), report.result) if report else ([], None)
+        self._put("end", cell=cell_key, status=status, tags=tags, points=points, result=result)
+
+    def reconcile(self, states: Mapping[str, str]) -> None:
+        """End the runs that a dead driver left running: as `states` says by cell key, else as killed.
+
+        A cell whose state is none of finished, failed, pruned and killed is left as it is.
+        """
+        self._put("reconcile", states=dict(states))
+
+    def close_study(
+        self,
+        *,
+        selected: Sequence[Mapping[str, Any]],
+        selected_cells: Collection[str],
+        table: Sequence[Mapping[str, Any]],
+        figures: Mapping[str, Figure],
+        price: Mapping[str, float],
+        complete: bool = True,
+    ) -> None:
+        """The outcome: what was selected and the keys of its cells, a row per cell, figures, and the price paid.
+
+        Not `complete` if cells are left to run: then the study's run ends as killed.
+        """
+        from co2l.search.figures import note, outcome
+
+        files = outcome(self._space.canonical(), selected, table, figures)
+        packed = {name: base64.b64encode(content).decode() for name, content in files.items()}
+        spent = {f"price/{name}": float(value) for name, value in price.items()}
+        self._closed = True
+        status, cells = "finished" if complete else "killed", sorted(selected_cells)
+        self._put("study", status=status, files=packed, cells=cells, price=spent, note=note(selected))
+
+    def close(self, timeout: float) -> int:
+        """Send what waits, for at most `timeout` seconds; returns how much is left in the spool for the next time."""
+        if not self._closed:
+            self._put("stop")
+        left = self._outbox.close(timeout)
+        if left:
+            _log.warning("%d reports for MLflow wait in %s; the next start sends them", left, self._outbox.path)
+        return left
+
+    def _put(self, kind: str, **content: Any) -> None:
+        try:
+            self._outbox.put({"kind": kind, "time": int(time.time() * 1000), **content})
+        except Exception as error:  # a search does not end because its disk is full
+            _log.warning("not tracked: %s (%s)", kind, error)
+
+
+def _points(report: Report) -> list[Point]:
+    """The metrics that are tracked; MLflow has no infinity."""
+    at = int(time.time() * 1000)
+    wanted = {name: value for name, value in report.metrics.items() if name in METRICS or name.startswith("loss/")}
+    return [(name, float(value), report.epoch, at) for name, value in wanted.items() if _is_finite(value)]
+
+
+def _is_finite(value: object) -> bool:
+    return isinstance(value, numbers.Real) and math.isfinite(value)
+
+
+def _short(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _cannot_open(uri: str, error: Exception | None) -> Co2lError:
+    where, cause = without_password(uri), error.__context__ if error else None
+    fix = "start the tracking server, or give another --tracking-uri"
+    if isinstance(error, Co2lError):
+        return Co2lError(error.what, where=where, fix=error.fix)
+    if error is None or isinstance(cause, requests.Timeout) or "timed out" in str(cause):
+        return Co2lError("the tracking server does not answer", where=where, fix=fix)
+    if isinstance(cause, requests.ConnectionError):
+        return Co2lError("the tracking server cannot be reached", where=where, fix=fix)
+    if code(error) in ("UNAUTHENTICATED", "CUSTOMER_UNAUTHORIZED", "PERMISSION_DENIED"):
+        fix = "set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD"
+        return Co2lError("the tracking server does not let us in", where=where, fix=fix)
+    return Co2lError(f"the tracking server cannot be used ({line(error)})", where=where, fix=fix)

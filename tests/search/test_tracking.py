@@ -1,0 +1,532 @@
+"""Tracking against a SQLite file and against a real server over HTTP, also one that is away for a while."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from matplotlib.figure import Figure
+from mlflow import MlflowClient
+from mlflow.entities import Run
+
+from co2l.errors import Co2lError
+from co2l.search.figures import accuracy_matrix, note, png
+from co2l.search.reports import Report
+from co2l.search.space import Cell, Space, parse
+from co2l.search.tracking import Tracker, outbox
+from co2l.search.tracking import runs as mlflow_runs
+
+PNG = b"\x89PNG"
+RESULT = {
+    "score": 80.0,
+    "average": {"class_il": 70.0, "task_il": 90.0},
+    "final": {"class_il": [60.0, 80.0], "task_il": [85.0, 95.0]},
+    "matrix": {"class_il": [[99.0], [60.0, 80.0]], "task_il": [[99.0], [85.0, 95.0]]},
+    "forgetting": {"class_il": 39.0, "task_il": 14.0},
+    "backward_transfer": {"class_il": -39.0, "task_il": -14.0},
+    "weights": "ab" * 32,
+}
+
+
+@pytest.fixture(scope="module")
+def space() -> Space:
+    axes = {"eta": [0.1, 0.5], "kappa": [0.1, 0.2], "buffer_size": [50, 100]}
+    return parse({"benchmark": "seq_digits", "axes": axes}, "test")
+
+
+@pytest.fixture(scope="module")
+def cells(space: Space) -> list[Cell]:
+    return list(space.cells())
+
+
+class Server:
+    """`mlflow server` on loopback, with its database and artifacts in a folder."""
+
+    def __init__(self, folder: Path, template: bytes) -> None:
+        self.folder, self.process = folder, None
+        (folder / "server.db").write_bytes(template)
+        with socket.socket() as found:
+            found.bind(("127.0.0.1", 0))
+            self.port = found.getsockname()[1]
+        self.uri = f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "mlflow", "server", "--workers", "1", "--port", str(self.port)]
+        command += ["--host", "127.0.0.1", "--backend-store-uri", f"sqlite:///{self.folder}/server.db"]
+        command += ["--artifacts-destination", str(self.folder / "kept")]
+        quick = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+        with (self.folder / "server.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                command, stdout=log, stderr=log, start_new_session=True, env={**os.environ, **quick}
+            )
+        wait_for(self._answers, 120)
+
+    def _answers(self) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, (self.folder / "server.log").read_text()[-2000:]
+        try:
+            with urllib.request.urlopen(f"{self.uri}/health", timeout=2) as reply:
+                return bool(reply.status == 200)
+        except OSError:
+            return False
+
+    def kill(self) -> None:
+        assert self.process is not None
+        os.killpg(self.process.pid, signal.SIGKILL)  # its own session: the server's processes and no others
+        self.process.wait()
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory, template: bytes) -> Iterator[Server]:
+    server = Server(tmp_path_factory.mktemp("server"), template)
+    server.start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """A database with MLflow's tables, which take seconds to make."""
+    path = tmp_path_factory.mktemp("template") / "mlflow.db"
+    mlflow_runs.connect(f"sqlite:///{path}").search_experiments()
+    return path.read_bytes()
+
+
+@pytest.fixture(params=["sqlite", "http"])
+def uri(request: pytest.FixtureRequest, tmp_path: Path, template: bytes) -> str:
+    if request.param == "http":
+        server: Server = request.getfixturevalue("running")
+        return server.uri
+    return file_uri(tmp_path, template)
+
+
+def file_uri(folder: Path, template: bytes) -> str:
+    (folder / "mlflow.db").write_bytes(template)
+    return f"sqlite:///{folder}/mlflow.db"
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def opened(tmp_path: Path, space: Space, request: pytest.FixtureRequest) -> Callable[..., Tracker]:
+    """Opens a tracker of a study named after the test."""
+
+    def of(uri: str, study: str = request.node.name) -> Tracker:
+        return Tracker.open(uri, study, space=space, artifact_root=None, spool=tmp_path / "spool")
+
+    return of
+
+
+def epoch(step: int, loss: float | None = None, **more: float) -> Report:
+    metrics = {"loss/supcon": step / 8 if loss is None else loss, "lr": 0.5, **more}
+    return Report("epoch", 0, 2, step, metrics, epochs_trained=step)
+
+
+def done(step: int) -> Report:
+    metrics = {"val/class_il": 70.0, "val/task_il": 90.0, "val/score": 80.0}
+    return Report("done", 1, 2, step, metrics, epochs_trained=step - 2, epochs_reused=2, result=RESULT)
+
+
+def runs(uri: str, study: str) -> tuple[list[Run], list[Run]]:
+    """The study's runs and its cells' runs, as any client of the server sees them."""
+    client = MlflowClient(uri)
+    experiment = client.get_experiment_by_name("co2l/seq_digits")
+    found = [run for run in client.search_runs([experiment.experiment_id]) if run.data.tags["co2l.study"] == study]
+    return [r for r in found if r.data.tags["co2l.kind"] == "study"], [
+        r for r in found if r.data.tags["co2l.kind"] == "trial"
+    ]
+
+
+def points(uri: str, run: Run, key: str) -> list[tuple[int, float]]:
+    return sorted((point.step, point.value) for point in MlflowClient(uri).get_metric_history(run.info.run_id, key))
+
+
+def content(uri: str, run: Run, path: str, folder: Path) -> bytes:
+    return Path(MlflowClient(uri).download_artifacts(run.info.run_id, path, str(folder))).read_bytes()
+
+
+def test_a_search_from_begin_to_selection(
+    uri: str, opened: Callable[..., Tracker], cells: list[Cell], tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    study, (first, second, third, *_) = request.node.name, cells
+    tracker = opened(uri)
+    for cell in (first, second, third):
+        tracker.begin(cell)
+    tracker.report(first.key, epoch(1, pid=7.0))
+    tracker.report(first.key, epoch(2, loss=float("inf")))
+    tracker.report(first.key, Report("task", 0, 2, 2, {"val/score": 99.0}))
+    tracker.report(first.key, epoch(3))
+    tracker.end(first.key, "finished", done(4))
+    tracker.end(second.key, "failed", None, "the supcon loss became nan")
+    tracker.end(third.key, "pruned", epoch(2))
+    chosen = [{"buffer_size": 50, "score": 80.0, "settings": {"eta": 0.1, "kappa": 0.1}}]
+    table = [{"cell": first.key, "score": 80.0}, {"cell": second.key, "reason": "a, b"}]
+    figure = Figure()
+    figure.subplots().plot([1, 2])
+    price = {"epochs_trained": 5, "epochs_reused": 2, "trial_hours": 0.25}
+    tracker.close_study(
+        selected=chosen, selected_cells=[first.key], table=table, figures={"history": figure}, price=price
+    )
+    assert tracker.close(60) == 0
+
+    (parent,), children = runs(uri, study)
+    assert parent.info.status == "FINISHED"
+    assert parent.info.run_name == study
+    assert "| buffer_size | 50 |" in parent.data.tags["mlflow.note.content"]
+    assert parent.data.metrics == {"price/epochs_trained": 5, "price/epochs_reused": 2, "price/trial_hours": 0.25}
+    assert yaml.safe_load(content(uri, parent, "selected.yaml", tmp_path)) == chosen
+    assert yaml.safe_load(content(uri, parent, "space.yaml", tmp_path))["axes"]["eta"] == [0.1, 0.5]
+    rows = list(csv.DictReader(io.StringIO(content(uri, parent, "cells.csv", tmp_path).decode())))
+    assert rows[1] == {"cell": second.key, "score": "", "reason": "a, b"}
+    assert content(uri, parent, "figures/history.png", tmp_path).startswith(PNG)
+
+    by_cell = {run.data.tags["co2l.cell"]: run for run in children}
+    assert by_cell.keys() == {first.key, second.key, third.key}
+    assert {run.data.tags["mlflow.parentRunId"] for run in children} == {parent.info.run_id}
+    run = by_cell[first.key]
+    assert (run.info.status, run.info.run_name) == ("FINISHED", "η=0.1 κ=0.1 M=50 seed 0")
+    assert run.data.tags["co2l.selected"] == "true"
+    assert (run.data.tags["co2l.epochs_trained"], run.data.tags["co2l.epochs_reused"]) == ("2", "2")
+    settings = first.config.settings.model_dump()
+    assert {name: run.data.params[name] for name in settings} == {name: str(v) for name, v in settings.items()}
+    assert (run.data.params["seed"], run.data.params["benchmark"]) == ("0", "seq_digits")
+    assert run.data.metrics.keys() == {"loss/supcon", "lr", "val/class_il", "val/task_il", "val/score"}
+    assert points(uri, run, "loss/supcon") == [(1, 0.125), (3, 0.375)]
+    assert points(uri, run, "val/score") == [(2, 99.0), (4, 80.0)]
+    assert json.loads(content(uri, run, "accuracy_matrix.json", tmp_path)) == RESULT
+    assert content(uri, run, "accuracy_matrix.png", tmp_path).startswith(PNG)
+    failed, pruned = by_cell[second.key], by_cell[third.key]
+    assert (failed.info.status, failed.data.tags["co2l.reason"]) == ("FAILED", "the supcon loss became nan")
+    assert (pruned.info.status, pruned.data.tags["co2l.status"]) == ("KILLED", "pruned")
+    assert "co2l.selected" not in failed.data.tags
+
+
+def test_the_same_runs_are_found_again(
+    uri: str, opened: Callable[..., Tracker], cells: list[Cell], request: pytest.FixtureRequest
+) -> None:
+    study, (first, second, third, *_) = request.node.name, cells
+    nothing: dict[str, Any] = {"selected": [], "table": [], "figures": {}}
+    tracker = opened(uri)
+    for cell in (first, second, third):
+        tracker.begin(cell)
+    for step in (1, 2, 3):
+        tracker.report(first.key, epoch(step))
+    tracker.end(first.key, "failed", None, "lost its node")
+    tracker.close_study(selected_cells=[first.key], price={"epochs_trained": 3}, **nothing)
+    tracker.close(60)
+
+    tracker = opened(uri)  # `second` and `third` are still running, as after the death of a driver
+    tracker.reconcile({second.key: "finished"})
+    tracker.begin(first)
+    for step in (2, 3, 4):  # it goes on from its last state, which is older than its last report
+        tracker.report(first.key, epoch(step))
+    tracker.end(first.key, "finished", done(4))
+    tracker.end(first.key, "finished", done(4))
+    for _ in range(2):
+        tracker.close_study(selected_cells=[second.key], price={"epochs_trained": 4}, **nothing)
+    tracker.close(60)
+
+    (parent,), children = runs(uri, study)
+    by_cell = {run.data.tags["co2l.cell"]: run for run in children}
+    assert len(children) == 3
+    assert {key: run.info.status for key, run in by_cell.items()} == {
+        first.key: "FINISHED",
+        second.key: "FINISHED",
+        third.key: "KILLED",
+    }
+    assert points(uri, by_cell[first.key], "loss/supcon") == [(1, 0.125), (2, 0.25), (3, 0.375), (4, 0.5)]
+    assert by_cell[first.key].data.tags["co2l.reason"] == ""
+    assert [key for key, run in by_cell.items() if "co2l.selected" in run.data.tags] == [second.key]
+    assert points(uri, parent, "price/epochs_trained") == [(0, 3), (1, 4)]
+
+
+def test_a_search_that_was_stopped_is_not_left_running(
+    opened: Callable[..., Tracker], cells: list[Cell], tmp_path: Path, template: bytes, request: pytest.FixtureRequest
+) -> None:
+    uri = file_uri(tmp_path, template)
+    tracker = opened(uri)
+    tracker.begin(cells[0])
+    tracker.end(cells[0].key, "killed", None, "Ctrl-C")
+    tracker.close(60)
+    (parent,), (child,) = runs(uri, request.node.name)
+    assert (parent.info.status, child.info.status) == ("KILLED", "KILLED")
+    for complete, status in ((False, "KILLED"), (True, "FINISHED")):
+        tracker = opened(uri)
+        tracker.close_study(selected=[], selected_cells=[], table=[], figures={}, price={}, complete=complete)
+        tracker.close(60)
+        assert runs(uri, request.node.name)[0][0].info.status == status
+
+
+def test_a_server_that_is_away_delays_and_loses_nothing(
+    opened: Callable[..., Tracker], cells: list[Cell], tmp_path: Path, template: bytes, request: pytest.FixtureRequest
+) -> None:
+    server, few = Server(tmp_path, template), cells[:4]
+    server.start()
+    try:
+        tracker = opened(server.uri)
+        for cell in few[:2]:
+            tracker.begin(cell)
+        for step in range(1, 11):
+            tracker.report(few[0].key, epoch(step))
+        wait_for(lambda: len(runs(server.uri, request.node.name)[1]) > 0)
+        server.kill()  # in the middle of it
+        before = tracker.waiting
+        for step in range(11, 21):
+            tracker.report(few[0].key, epoch(step))
+        for cell in few[2:]:
+            tracker.begin(cell)
+        for cell in few:
+            tracker.report(cell.key, epoch(21))
+            tracker.end(cell.key, "finished", done(22))
+        assert tracker.waiting == before + 20  # nobody waited for the server
+        wait_for(lambda: tracker.trouble != "")
+        server.start()
+        wait_for(lambda: tracker.waiting == 0)
+        assert tracker.trouble == ""
+
+        server.kill()
+        tracker.report(few[0].key, epoch(30))
+        assert tracker.close(0.5) == 2  # the report, and that the search was stopped
+        with pytest.raises(Co2lError, match="cannot be reached"):
+            opened(server.uri)
+        server.start()
+        tracker = opened(server.uri)
+        wait_for(lambda: tracker.waiting == 0)
+        (parent,), children = runs(server.uri, request.node.name)
+        assert parent.info.status == "RUNNING"
+        assert tracker.close(60) == 0
+        assert {run.data.tags["co2l.cell"] for run in children} == {cell.key for cell in few}
+        assert len(children) == len(few)
+        assert {run.info.status for run in children} == {"FINISHED"}
+        for run in children:
+            steps = [*range(1, 22), 30] if run.data.tags["co2l.cell"] == few[0].key else [21]
+            assert points(server.uri, run, "loss/supcon") == [(step, step / 8) for step in steps]
+            assert points(server.uri, run, "val/score") == [(22, 80.0)]
+            assert content(server.uri, run, "accuracy_matrix.png", tmp_path).startswith(PNG)
+    finally:
+        server.kill()
+
+
+class LosesReplies:
+    """A client whose every call that changes something arrives, and the first of each kind and run then fails."""
+
+    def __init__(self, client: MlflowClient, told: set[str]) -> None:
+        self._client, self._told = client, told
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self._client, name)
+        if name.startswith(("get_", "search_")):
+            return call
+
+        def lossy(*args: Any, **kwargs: Any) -> Any:
+            reply = call(*args, **kwargs)
+            told = f"{name} {args[:1] if name == 'log_artifacts' else args} {kwargs.get('tags')}"
+            if told not in self._told:
+                self._told.add(told)
+                raise ConnectionResetError("the reply was lost")
+            return reply
+
+        return lossy
+
+
+def test_lost_replies_make_nothing_twice(
+    opened: Callable[..., Tracker],
+    cells: list[Cell],
+    tmp_path: Path,
+    template: bytes,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+) -> None:
+    uri, few, told = file_uri(tmp_path, template), cells[:3], set[str]()
+    plain = mlflow_runs.connect
+    monkeypatch.setattr(mlflow_runs, "connect", lambda uri: LosesReplies(plain(uri), told))
+    monkeypatch.setattr(outbox, "FIRST_PAUSE", 0.01)
+    for attempt in range(2):
+        tracker = opened(uri)
+        for cell in few:
+            tracker.begin(cell)
+            tracker.report(cell.key, epoch(1))
+            tracker.end(cell.key, "finished", done(2))
+        tracker.close_study(
+            selected=[], selected_cells=[few[attempt].key], table=[], figures={}, price={"epochs_trained": 6}
+        )
+        assert tracker.close(60) == 0
+    assert {call.split()[0] for call in told} >= {"create_experiment", "create_run", "log_batch", "delete_tag"}
+    (parent,), children = runs(uri, request.node.name)
+    assert sorted(run.data.tags["co2l.cell"] for run in children) == sorted(cell.key for cell in few)
+    for run in children:
+        assert points(uri, run, "loss/supcon") == [(1, 0.125)]
+        assert points(uri, run, "val/score") == [(2, 80.0)]
+    assert points(uri, parent, "price/epochs_trained") == [(0, 6)]
+    assert [r.data.tags["co2l.cell"] for r in children if "co2l.selected" in r.data.tags] == [few[1].key]
+
+
+def test_a_refused_operation_does_not_hold_up_the_others(
+    opened: Callable[..., Tracker],
+    cells: list[Cell],
+    tmp_path: Path,
+    template: bytes,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    request: pytest.FixtureRequest,
+) -> None:
+    uri = file_uri(tmp_path, template)
+    monkeypatch.setattr(outbox, "FIRST_PAUSE", 0.01)
+    tracker = opened(uri)
+    tracker.report("never begun", epoch(1))
+    tracker.begin(cells[0])
+    assert tracker.close(60) == 0
+    assert "not tracked: report" in caplog.text
+    assert len(runs(uri, request.node.name)[1]) == 1
+
+
+def test_what_a_killed_driver_told_arrives_later(
+    opened: Callable[..., Tracker], cells: list[Cell], tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """Killed just before a new database with MLflow's tables takes its place, so that there is none yet."""
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    script = f"""
+        import os, shutil, signal, threading, time
+        from pathlib import Path
+        from co2l.search.reports import Report
+        from co2l.search.space import parse
+        from co2l.search.tracking import Tracker, outbox, runs as mlflow_runs
+        told = threading.Event()
+        shutil.copyfile = lambda *_: told.wait() and os.kill(os.getpid(), signal.SIGKILL)
+        axes = {{"eta": [0.1, 0.5], "kappa": [0.1, 0.2], "buffer_size": [50, 100]}}
+        space = parse({{"benchmark": "seq_digits", "axes": axes}}, "test")
+        spool = Path({str(tmp_path / "spool")!r})
+        tracker = Tracker.open({uri!r}, {request.node.name!r}, space=space, artifact_root=None, spool=spool)
+        cell = next(space.cells())
+        tracker.begin(cell)
+        for step in (1, 2, 3):
+            tracker.report(cell.key, Report("epoch", 0, 2, step, {{"lr": 0.5}}))
+        told.set()
+        time.sleep(120)
+    """
+    (tmp_path / "tmp").mkdir()
+    environment = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
+    killed = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], check=False, env=environment)
+    assert killed.returncode == -signal.SIGKILL
+    assert (tmp_path / "mlflow.db").read_bytes() == b""
+    tracker = opened(uri)
+    assert tracker.waiting == 6  # twice the study's start, the cell's, three reports
+    assert tracker.close(120) == 0
+    (_,), (child,) = runs(uri, request.node.name)
+    assert child.data.tags["co2l.cell"] == cells[0].key
+    assert points(uri, child, "lr") == [(1, 0.5), (2, 0.5), (3, 0.5)]
+    assert {path.name for path in tmp_path.iterdir()} == {"mlflow.db", "spool", "tmp"}
+
+
+def test_a_torn_line_in_the_spool_is_passed_over(
+    opened: Callable[..., Tracker], cells: list[Cell], tmp_path: Path, template: bytes, request: pytest.FixtureRequest
+) -> None:
+    uri = file_uri(tmp_path, template)
+    opened(uri).close(60)
+    (spool,) = (tmp_path / "spool").glob("*.jsonl")
+    assert spool.read_bytes() == b""
+    spool.write_bytes(b'{"kind":"repo')
+    tracker = opened(uri)
+    tracker.begin(cells[0])
+    assert tracker.close(60) == 0
+    assert len(runs(uri, request.node.name)[1]) == 1
+
+
+def test_two_searches_do_not_track_the_same_study(
+    opened: Callable[..., Tracker], tmp_path: Path, template: bytes
+) -> None:
+    uri = file_uri(tmp_path, template)
+    tracker = opened(uri)
+    with pytest.raises(Co2lError, match="another search is tracking"):
+        opened(uri)
+    opened(uri, "another study").close(60)
+    tracker.close(60)
+    opened(uri).close(60)
+
+
+class Forbidding(BaseHTTPRequestHandler):
+    """Answers like a server with accounts to someone who has none."""
+
+    def do_GET(self) -> None:
+        self.send_error(401, "You are not authenticated")
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+def test_what_cannot_be_opened_says_so(
+    opened: Callable[..., Tracker], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket() as nobody:  # bound and not listening: nobody answers, and nobody else takes the port
+        nobody.bind(("127.0.0.1", 0))
+        began = time.monotonic()
+        with pytest.raises(Co2lError, match=r"^http://127.0.0.1:\d+: the tracking server cannot be reached; start"):
+            opened(f"http://me:secret@127.0.0.1:{nobody.getsockname()[1]}")
+        assert time.monotonic() - began < 30
+    with pytest.raises(Co2lError, match="cannot be used"):
+        opened("nonsense://somewhere")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "1")
+        with pytest.raises(Co2lError, match="the tracking server does not answer"):
+            opened(f"http://127.0.0.1:{silent.getsockname()[1]}")
+    with HTTPServer(("127.0.0.1", 0), Forbidding) as forbidding:
+        threading.Thread(target=forbidding.serve_forever, daemon=True).start()
+        with pytest.raises(Co2lError, match="does not let us in; set MLFLOW_TRACKING_USERNAME"):
+            opened(f"http://127.0.0.1:{forbidding.server_port}")
+        forbidding.shutdown()
+    (tmp_path / "text.db").write_text("not a database, but long enough to look at " * 40)
+    with pytest.raises(Co2lError, match=r"text.db: .*not a database"):
+        opened(f"sqlite:///{tmp_path}/text.db")
+    with pytest.raises(Co2lError, match="cannot be used"):
+        opened(f"sqlite:///{tmp_path}")
+
+
+def test_a_locked_database_says_so(
+    opened: Callable[..., Tracker], tmp_path: Path, template: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mlflow_runs, "LOCK_SECONDS", 0.1)
+    uri = file_uri(tmp_path, template)
+    holder = sqlite3.connect(tmp_path / "mlflow.db")
+    holder.execute("BEGIN EXCLUSIVE")
+    try:
+        with pytest.raises(Co2lError, match=r"locked.*end what holds it"):
+            opened(uri)
+    finally:
+        holder.close()
+    opened(uri).close(60)
+
+
+def test_the_accuracy_matrix_shows_every_number() -> None:
+    figure = accuracy_matrix(RESULT["matrix"])
+    shown = [[text.get_text() for text in panel.texts] for panel in figure.axes]
+    assert shown == [["99.0", "60.0", "80.0"], ["99.0", "85.0", "95.0"]]
+    assert figure.axes[0].get_title() == "Class-IL accuracy (%), 70.0 on average"
+    assert png(figure).startswith(PNG)
+
+
+def test_a_note_is_a_table_of_what_was_selected() -> None:
+    lines = note([{"M": 200, "settings": {"eta": 0.5}}, {"M": 500, "seeds": [0, 1]}]).splitlines()
+    assert lines == ["|  | selected 1 | selected 2 |", "| --- | --- | --- |", "| M | 200 | 500 |", "| eta | 0.5 |  |"]
+    assert note([]) == "Nothing was selected."
