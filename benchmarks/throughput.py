@@ -154,7 +154,7 @@ def main() -> None:
     args = parser.parse_args()
     device = choose_device(args.device)
     print(f"torch {torch.__version__}, {device}, {torch.get_num_threads()} threads")
-    for name, batch_size, n in (("r_mnist", 512, 20_000), ("seq_cifar10", 64, 5_000)):
+    for name, batch_size, n in (("r_mnist", 512, 20_000), ("seq_cifar10", 32, 5_000)):
         if args.only in (None, name):
             measure(benchmark(name), batch_size, n, args.rounds, args.seconds, device)
 

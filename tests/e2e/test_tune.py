@@ -18,7 +18,7 @@ from mlflow import MlflowClient
 
 SPACE = {
     "benchmark": "seq_digits",
-    "settings": {"E_0": 3, "E_t": 2, "probe_epochs": 2, "buffer_size": 20},
+    "settings": {"E_0": 3, "E_t": 2, "probe_epochs": 10, "buffer_size": 20},
     "axes": {"eta": [0.005, 0.01], "kappa": [0.1, 0.2], "kappa_star": [0.01, 0.05]},
     "selection": {"per": []},
 }
@@ -41,13 +41,14 @@ def scores(folder: Path, root: str = "runs") -> dict[str, Any]:
     """Every finished cell's result, straight from the study's database."""
     with sqlite3.connect(folder / root / "study.db") as database:
         rows = database.execute(
-            "select trial_id, key, value_json from trial_user_attributes where key in ('cell', 'result')"
+            "select trial_id, key, value_json from trial_user_attributes where key in ('cell', 'attempts')"
         ).fetchall()
     trials: dict[int, dict[str, Any]] = {}
     for trial, key, value in rows:
         trials.setdefault(trial, {})[key] = json.loads(value)
-    found = {trial["cell"]: trial["result"] for trial in trials.values() if "result" in trial}
-    assert len(found) == sum("result" in trial for trial in trials.values()), "a cell is recorded twice"
+    done = [trial for trial in trials.values() if trial.get("attempts", {}).get("result")]
+    found = {trial["cell"]: trial["attempts"]["result"] for trial in done}
+    assert len(found) == len(done), "a cell is recorded twice"
     return found
 
 
@@ -69,6 +70,7 @@ def test_a_search_its_answer_and_its_second_time(folder: Path) -> None:
     assert len(found) == CELLS
     best = max(found.values(), key=lambda result: result["score"])
     assert first["selected"][0]["score"] == best["score"]
+    assert len({result["weights"] for result in found.values()}) == CELLS
     (chosen,) = yaml.safe_load((folder / "runs" / "selected" / "small.yaml").read_text())
     assert chosen["settings"]["eta"] in SPACE["axes"]["eta"]
 
