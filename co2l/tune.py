@@ -27,6 +27,7 @@ for the flags. exit codes: 0 done, 1 nothing could be selected, 2 wrong input or
 def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(
         prog="python -m co2l.tune",
+        usage="python -m co2l.tune --space FILE [options]",
         description="Search the settings of a space; nothing of the test data is read.",
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,

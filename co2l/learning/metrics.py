@@ -13,7 +13,7 @@ from co2l.data.streams import TaskStream
 Row = Mapping[str, Sequence[float]]  # scenario -> accuracy in percent on tasks 0, 1, …
 Matrix = Sequence[Sequence[float]]  # row i: accuracies on tasks 0…i after learning task i
 
-BATCH = 1000
+BATCH = 250  # judging must not need more memory than a training step
 
 
 @torch.no_grad()

@@ -20,7 +20,7 @@ from co2l.learning.encoders import Encoder, initialised
 
 DECAY_AFTER = (0.60, 0.75, 0.90)  # of the epochs: 60, 75 and 90 of the paper's 100
 DECAY = 0.2
-ENCODING_BATCH = 1000
+ENCODING_BATCH = 250  # encoding must not need more memory than a training step
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import http.client
 import io
 import json
 import os
@@ -14,7 +15,6 @@ import sys
 import textwrap
 import threading
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -81,11 +81,14 @@ class Server:
     def _answers(self) -> bool:
         assert self.process is not None
         assert self.process.poll() is None, (self.folder / "server.log").read_text()[-2000:]
-        try:
-            with urllib.request.urlopen(f"{self.uri}/health", timeout=2) as reply:
-                return bool(reply.status == 200)
-        except OSError:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=2)
+        try:  # not urllib, which remembers the proxy that a test of downloads has set
+            connection.request("GET", "/health")
+            return connection.getresponse().status == 200
+        except (OSError, http.client.HTTPException):
             return False
+        finally:
+            connection.close()
 
     def kill(self) -> None:
         assert self.process is not None
