@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 from collections import Counter
 from collections.abc import Hashable
 from pathlib import Path
@@ -137,19 +136,3 @@ def test_rungs_save_epochs_and_keep_the_best() -> None:
     assert some.run().epochs_trained < 0.7 * all_of.run().epochs_trained
     assert select(stopped, cut.entries.values()).selected == select(whole, full.entries.values()).selected
     assert {entry.status for entry in cut.entries.values()} == {"done", "pruned"}
-
-
-def test_ten_times_the_cells_take_ten_times_as_long() -> None:
-    axes = {name: [0.01 * (i + 1) for i in range(10)] for name in ("eta", "kappa", "kappa_star")}
-
-    def seconds(seeds: int) -> float:
-        space = space_of(axes, seeds=list(range(seeds)))
-        started = time.process_time()
-        simulation, record = simulate(space, 64)
-        simulation.run()
-        assert len(record.finished()) == 1000 * seeds
-        return time.process_time() - started
-
-    before = sum(seconds(1) for _ in range(5))  # the machine may be busy with other things for a while
-    many = seconds(10)
-    assert many <= 12 * (before + sum(seconds(1) for _ in range(5))) / 10
