@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from co2l.console import INTERRUPTED, OK, execute
+from co2l.console import INTERRUPTED, OK, add_run_arguments, execute
 
 EXAMPLE = """\
 example:
@@ -26,12 +26,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--config", required=True, metavar="FILE", help="the configuration to test")
     p.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="change a setting; repeatable")
     p.add_argument("--seeds", type=int, default=10, metavar="N", help="seeds 0 to N-1 (default: 10)")
-    p.add_argument("--data", help="folder of the datasets (default: $CO2L_DATA or ./data)")
-    p.add_argument("--root", default="runs", help="where states and results go; a folder or URL (default: runs)")
-    p.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, … (default: auto)")
-    p.add_argument("--save-every", type=float, default=60.0, metavar="SECONDS", help="between mid-task states")
-    p.add_argument("--quiet", action="store_true", help="no progress, only the result")
-    p.add_argument("--json", action="store_true", help="print the results as JSON")
+    add_run_arguments(p)
     return p
 
 

@@ -15,7 +15,6 @@ import torch
 from torch import Tensor
 
 from co2l.data.benchmarks import Benchmark
-from co2l.data.buffer import Buffer
 from co2l.data.streams import Samples
 from co2l.learning.config import Settings
 from co2l.learning.schedule import Schedule
@@ -40,11 +39,6 @@ class Method(ABC):
     @abstractmethod
     def __init__(self, settings: Any, benchmark: Benchmark, seed: int, device: torch.device) -> None:
         """Draw the initial weights from the seed."""
-
-    @property
-    @abstractmethod
-    def buffer(self) -> Buffer:
-        """What is kept of past tasks, as of the task that is being learned."""
 
     @abstractmethod
     def schedule(self, t: int) -> Schedule:

@@ -131,10 +131,6 @@ class Co2L(Method):
     def _no_memory(self) -> Buffer:
         return Buffer.empty(self.benchmark.image_shape, self.device)
 
-    @property
-    def buffer(self) -> Buffer:
-        return self.memory
-
     def schedule(self, t: int) -> Schedule:
         return Schedule(
             eta=self.settings.eta,
