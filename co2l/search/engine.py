@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import socket
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -32,6 +33,8 @@ from co2l.search.conductor import Conductor
 from co2l.search.queue import FINISHED
 from co2l.search.space import Cell
 from co2l.search.trainable import Assignment, CellTrainable
+
+CONNECT_SECONDS = 10.0
 
 Assign = Callable[[Cell], Assignment]
 
@@ -81,6 +84,9 @@ def connected(address: str | None) -> Iterator[None]:
     """Ray at `address`, or started here and stopped again."""
     logging.getLogger("ray").setLevel(logging.ERROR)
     try:
+        if address and ":" in address:  # Ray itself would wait for minutes and fill the screen
+            host, _, port = address.rpartition("/")[2].rpartition(":")
+            socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS).close()
         ray.init(
             address=address,
             include_dashboard=None if address else False,
