@@ -286,6 +286,8 @@ def _connected(url: str, wait: float) -> RDBStorage:
     """With a bounded wait, in each database's own words."""
     if not url.startswith("sqlite"):
         limit = {"connect_timeout": max(1, round(wait))} if url.startswith(("postgresql", "mysql")) else {}
+        if url.startswith("postgresql://"):  # for which SQLAlchemy would want the driver before the present one
+            url = url.replace("postgresql", "postgresql+psycopg", 1)
         return RDBStorage(url, {"connect_args": limit, "pool_pre_ping": True})
     storage = RDBStorage(url, {"connect_args": {"timeout": wait}})
 
@@ -323,7 +325,7 @@ def _reaching(place: str) -> Iterator[None]:
         if "locked" in reason:
             fix = "another process writes to it: wait for that one to end, or give another --storage"
         elif isinstance(error, ImportError):
-            fix = "install the driver of that database"
+            fix = "install the driver of that database; for PostgreSQL: pip install 'co2l[cluster]'"
         else:
             fix = "check that the database runs and --storage is right; the same command then continues"
         raise Co2lError(f"the storage cannot be used ({reason})", where=place, fix=fix) from None
