@@ -30,5 +30,5 @@ def start(
 
 def call(module: str, *arguments: str, cwd: Path, **changes: str) -> subprocess.CompletedProcess[str]:
     process = start(module, *arguments, cwd=cwd, **changes)
-    out, err = process.communicate(timeout=300)
+    out, err = process.communicate(timeout=600)
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
