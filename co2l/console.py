@@ -16,10 +16,6 @@ from co2l.errors import Co2lError
 OK, FAILED, WRONG_INPUT, INTERRUPTED = 0, 1, 2, 130
 
 
-def is_terminal() -> bool:
-    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-
-
 def execute(command: Callable[[], int]) -> NoReturn:
     """Run a command's body and exit with its code; what a user can cause never ends in a traceback."""
     try:

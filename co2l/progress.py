@@ -6,58 +6,35 @@ import json
 import statistics
 import sys
 import time
-from types import TracebackType
 
 from rich.console import Console
-from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 
-from co2l.console import is_terminal
 from co2l.data.streams import TaskStream
+from co2l.display import Display
 from co2l.learning.config import RunConfig
 from co2l.learning.metrics import mean
 from co2l.learning.results import result_document
 from co2l.learning.run import Evaluating, Event, Result, RunDone, StepDone, TaskDone
 
-REDRAW_SECONDS, LOG_SECONDS = 0.2, 10.0
 
-
-class RunProgress:
+class RunProgress(Display):
     """Consumes a run's events; costs nothing between two redraws, so that the training step is not slowed."""
 
     def __init__(self, config: RunConfig, tasks: TaskStream, *, quiet: bool) -> None:
-        self.tasks, self.quiet = len(tasks), quiet
+        super().__init__(quiet=quiet)
+        self.tasks = len(tasks)
         settings = config.settings
         self.epochs = [settings.E_0] + [settings.E_t] * (self.tasks - 1)
-        self.started = self.shown = time.monotonic()
+        self.started = time.monotonic()
         self.trained_epochs = 0.0  # by this process, for the speed; `done` counts stored ones too
         self.views, self.views_since = 0, time.monotonic()
         self.speed = 0.0
-        self.console = Console(file=sys.stderr, highlight=False)
         self.bar = Progress(
             TextColumn("{task.fields[text]}"), BarColumn(bar_width=20), TextColumn("{task.percentage:>3.0f}%")
         )
         self.line = self.bar.add_task("", total=sum(self.epochs), text="")
-        self.live: Live | None = None
-        self.every = LOG_SECONDS
-        if is_terminal() and not quiet:
-            self.every = REDRAW_SECONDS
-            self.live = Live(self.bar, console=self.console, transient=True, auto_refresh=False)
-
-    def __enter__(self) -> RunProgress:
-        if self.live:
-            self.live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self.live:
-            self.live.stop()
-
-    def note(self, text: str) -> None:
-        print(text, file=sys.stderr) if self.live is None else self.console.print(text, markup=False)
 
     def show(self, event: Event) -> None:
         if self.quiet or isinstance(event, RunDone):
@@ -65,11 +42,11 @@ class RunProgress:
         if isinstance(event, StepDone):
             self.views += event.views
             self.trained_epochs += 1 / event.steps
-            if time.monotonic() - self.shown >= self.every:
+            if self.due:
                 self._step(event)
         elif isinstance(event, Evaluating):
-            if self.live or event.probe == "paper":  # which may take minutes
-                self._draw(f"task {event.task + 1}/{self.tasks} · evaluating ({event.probe} probe)", event.task + 1)
+            if self.is_live or event.probe == "paper":  # which may take minutes
+                self._show(f"task {event.task + 1}/{self.tasks} · evaluating ({event.probe} probe)", event.task + 1)
             self.views, self.views_since = 0, time.monotonic()
         elif isinstance(event, TaskDone):
             self._task(event)
@@ -80,20 +57,16 @@ class RunProgress:
         done = sum(self.epochs[: event.task]) + event.epoch - 1 + event.step / event.steps
         remaining = (sum(self.epochs) - done) * (now - self.started) / self.trained_epochs
         loss = sum(float(value) for value in event.losses.values())
-        self._draw(
+        self._show(
             f"task {event.task + 1}/{self.tasks} · epoch {event.epoch}/{event.epochs} · loss {loss:.3f}"
             f" · {self.speed:,.0f} views/s · ETA {duration(remaining)}",
             event.task,
             event.epoch - 1 + event.step / event.steps,
         )
 
-    def _draw(self, text: str, task: int, epochs: float = 0.0) -> None:
-        self.shown = time.monotonic()
-        if self.live is None:
-            print(text, file=sys.stderr, flush=True)
-            return
+    def _show(self, text: str, task: int, epochs: float = 0.0) -> None:
         self.bar.update(self.line, completed=sum(self.epochs[:task]) + epochs, text=text)
-        self.live.update(self.bar, refresh=True)
+        self.draw(text, self.bar)
 
     def _task(self, event: TaskDone) -> None:
         how = f"{event.epochs_trained} epochs" if event.epochs_trained else "from the store"

@@ -7,53 +7,32 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Mapping
-from types import TracebackType
 
 from rich.console import Console
-from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from co2l.console import is_terminal
-from co2l.progress import LOG_SECONDS, REDRAW_SECONDS, duration
+from co2l.display import Display
+from co2l.progress import duration
 from co2l.search.reports import Entry
 from co2l.search.service import Options, Outcome
 from co2l.search.space import Space
 
 
-class SearchProgress:
+class SearchProgress(Display):
     """Shown every change; draws a line at most every few seconds where there is no terminal."""
 
     def __init__(self, space: Space, *, quiet: bool) -> None:
-        self.total, self.quiet = space.size if space.algorithm == "grid" else None, quiet
+        super().__init__(quiet=quiet)
+        self.total = space.size if space.algorithm == "grid" else None
         self.objective = space.objective
-        self.started = self.shown = time.monotonic()
+        self.started = time.monotonic()
         self.before: int | None = None  # cells that had ended when this process began
-        self.live: Live | None = None
-        if is_terminal() and not quiet:
-            self.live = Live(console=Console(file=sys.stderr, highlight=False), transient=True, auto_refresh=False)
-
-    def __enter__(self) -> SearchProgress:
-        if self.live:
-            self.live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self.live:
-            self.live.stop()
 
     def changed(self, *, running: int, entries: Mapping[str, Entry]) -> None:
-        now = time.monotonic()
-        if self.quiet or now - self.shown < (REDRAW_SECONDS if self.live else LOG_SECONDS):
-            return
-        self.shown = now
-        text = self._line(running, entries)
-        if self.live:
-            self.live.update(Text(text), refresh=True)
-        else:
-            print(text, file=sys.stderr, flush=True)
+        if self.due:
+            text = self._line(running, entries)
+            self.draw(text, Text(text))
 
     def _line(self, running: int, entries: Mapping[str, Entry]) -> str:
         counts = Counter(entry.status for entry in entries.values())

@@ -56,6 +56,7 @@ def parser() -> argparse.ArgumentParser:
     where.add_argument("--gpus-per-trial", type=float, metavar="N", help="instead of the space's; may be a fraction")
     where.add_argument("--max-concurrent", type=int, metavar="N", help="trials at once (default: all that fit)")
     where.add_argument("--time-budget", type=float, metavar="SECONDS", help="stop cleanly after this time")
+    where.add_argument("--save-every", type=float, default=60.0, metavar="SECONDS", help="between mid-task states")
     where.add_argument("--no-reuse", action="store_true", help="train every cell alone, sharing no stages")
     p.add_argument("--quiet", action="store_true", help="no progress, only the result")
     p.add_argument("--json", action="store_true", help="print the result as JSON")
@@ -140,6 +141,7 @@ def _options(args: argparse.Namespace) -> Options:
         time_budget=args.time_budget,
         reuse=not args.no_reuse,
         fresh=args.fresh,
+        save_every=args.save_every,
     )
 
 

@@ -85,11 +85,13 @@ class Conductor:
         if trial is None:
             return
         cell, last = trial.cell, trial.last
-        reason = trial.failed or ("its process or machine was lost" if died else "")
         # tracking first: once the record says that a cell is done, nobody looks at it again
-        if reason:
-            self.tracker.end(cell.key, "failed", last, reason)
-            self.queue.failed(cell, reason, *trial.spent())
+        if trial.failed:
+            self.tracker.end(cell.key, "failed", last, trial.failed)
+            self.queue.failed(cell, trial.failed, *trial.spent())
+        elif died:
+            self.tracker.end(cell.key, "failed", last, "its process or machine was lost")
+            self.queue.lost(cell, last.epoch if last else 0, *trial.spent())
         elif last is not None and last.result is not None:
             self.tracker.end(cell.key, "finished", last)
             self.queue.finished(cell, last.result, *trial.spent())

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import socket
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -32,6 +33,9 @@ from co2l.search.conductor import Conductor
 from co2l.search.queue import FINISHED
 from co2l.search.space import Cell
 from co2l.search.trainable import Assignment, CellTrainable
+
+CONNECT_SECONDS = 10.0
+START_TRIES = 2  # Ray gives itself 30 s to start here, which a busy machine may exceed
 
 Assign = Callable[[Cell], Assignment]
 
@@ -80,24 +84,32 @@ class Messages(Stopper):
 def connected(address: str | None) -> Iterator[None]:
     """Ray at `address`, or started here and stopped again."""
     logging.getLogger("ray").setLevel(logging.ERROR)
-    try:
-        ray.init(
-            address=address,
-            include_dashboard=None if address else False,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-        )
-    except Exception as error:  # Ray raises many kinds here, and all mean the same
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise Co2lError(
-            f"Ray cannot be reached ({reason})",
-            where=address or "this machine",
-            fix="check --address, and `ray status`",
-        ) from None
+    for left in reversed(range(1 if address else START_TRIES)):
+        try:
+            _connect(address)
+            break
+        except Exception as error:  # Ray raises many kinds here, and all mean the same
+            if not left:
+                reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+                fix = "check --address, and `ray status`" if address else "run the same command again"
+                where = address or "this machine"
+                raise Co2lError(f"Ray cannot be reached ({reason})", where=where, fix=fix) from None
     try:
         yield
     finally:
         ray.shutdown()
+
+
+def _connect(address: str | None) -> None:
+    if address and ":" in address:  # where nobody listens Ray itself would wait for minutes and fill the screen
+        host, _, port = address.rpartition("/")[2].rpartition(":")
+        socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS).close()
+    ray.init(
+        address=address,
+        include_dashboard=None if address else False,
+        log_to_driver=False,
+        logging_level=logging.ERROR,
+    )
 
 
 def check_resources(cpus: float, gpus: float) -> None:

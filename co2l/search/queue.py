@@ -37,7 +37,7 @@ class CellQueue:
     """The cells of a search that have not ended, in the order in which they should start.
 
     A cell that `next` gave out is told `started`, then perhaps `stage_ready`, and ends by one of `finished`,
-    `failed`, `pruned` or `interrupted`; the record hears of it from here.
+    `failed`, `lost`, `pruned` or `interrupted`; the record hears of it from here.
     """
 
     def __init__(self, space: Space, record: Record, *, reuse: bool = True, seed: int = 0) -> None:
@@ -103,18 +103,25 @@ class CellQueue:
         """Whether the cell will be tried again: after all others, when the cause may have gone."""
         if self.record.status(cell) == "pending":  # it broke before it started
             self.record.begin(cell)
-        again = self.record.fail(cell, reason, epochs_trained, epochs_reused, seconds)
-        self._leave(cell)
-        if again:
-            self._place(next(self._rank), cell)
-        return again
+        return self._again(cell, self.record.fail(cell, reason, epochs_trained, epochs_reused, seconds))
+
+    def lost(
+        self, cell: Cell, epoch: int, epochs_trained: int = 0, epochs_reused: int = 0, seconds: float = 0.0
+    ) -> bool:
+        """The cell's process is gone, after this epoch. Whether the cell will be tried again."""
+        return self._again(cell, self.record.lose(cell, epoch, epochs_trained, epochs_reused, seconds))
 
     def interrupted(self, cell: Cell, epochs_trained: int = 0, epochs_reused: int = 0, seconds: float = 0.0) -> None:
         """The cell was stopped from outside and is pending again."""
         if self.record.status(cell) == "running":
             self.record.interrupt(cell, epochs_trained, epochs_reused, seconds)
+        self._again(cell, True)
+
+    def _again(self, cell: Cell, again: bool) -> bool:
         self._leave(cell)
-        self._place(next(self._rank), cell)
+        if again:
+            self._place(next(self._rank), cell)
+        return again
 
     def _put(self, cells: Iterable[Cell]) -> None:
         """In the order of the plan; the longest first, as a long one at the end would leave the others idle."""

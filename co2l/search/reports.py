@@ -56,6 +56,8 @@ class Entry:
     result: Mapping[str, Any] | None = None
     rungs: dict[int, float] = field(default_factory=dict)  # number of finished tasks -> score
     attempts: int = 0  # those that failed
+    losses: int = 0  # of its process, in a row and without a new epoch
+    furthest: int = 0  # epoch that an attempt came to whose process was lost
     reason: str = ""
     epochs_trained: int = 0  # these three over all attempts
     epochs_reused: int = 0
@@ -63,7 +65,7 @@ class Entry:
 
     def so_far(self) -> dict[str, Any]:
         """What the attempts came to, as it is stored."""
-        names = "result", "attempts", "reason", "epochs_trained", "epochs_reused", "seconds"
+        names = "result", "attempts", "losses", "furthest", "reason", "epochs_trained", "epochs_reused", "seconds"
         return {name: getattr(self, name) for name in names}
 
 

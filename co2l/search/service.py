@@ -20,6 +20,7 @@ from co2l.search.tracking import Tracker
 from co2l.search.trainable import Assignment
 
 FLUSH_SECONDS = 60.0  # for tracking to catch up at the end; the rest waits in its spool
+STOP_SECONDS = 5.0  # the same, for who was asked to stop
 ENDED = {"done": "finished", "failed": "failed", "pruned": "pruned", "pending": "killed"}
 
 
@@ -39,6 +40,7 @@ class Options:
     time_budget: float | None = None
     reuse: bool = True
     fresh: bool = False
+    save_every: float = 60.0  # seconds between the states within a task
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,13 @@ def search(space: Space, options: Options, watcher: Watcher, asked_to_stop: Call
     if options.address is None:  # a cluster's data are on its workers
         open_stream(space.benchmark, split=space.split, seed=space.seeds[0], data=options.data)
     record = Record.open(options.storage, options.study, space, fresh=options.fresh)
+    with record.lease.beating():
+        return _search(space, options, record, watcher, lambda: asked_to_stop() or record.lease.lost)
+
+
+def _search(
+    space: Space, options: Options, record: Record, watcher: Watcher, asked_to_stop: Callable[[], bool]
+) -> Outcome:
     tracker = Tracker.open(
         options.tracking_uri, options.study, space=space, artifact_root=None, spool=options.root / "spool"
     )
@@ -79,7 +88,7 @@ def search(space: Space, options: Options, watcher: Watcher, asked_to_stop: Call
         selection.write(path, space, choice)
         _track_outcome(space, record, tracker, choice, complete=conductor.queue.unfinished == 0)
     finally:
-        untracked = tracker.close(FLUSH_SECONDS)
+        untracked = tracker.close(STOP_SECONDS if asked_to_stop() else FLUSH_SECONDS)
     failed = {key: entry.reason for key, entry in record.entries.items() if entry.status == "failed"}
     left = conductor.queue.unfinished
     return Outcome(choice, path, record.totals(), left, failed, untracked)
@@ -101,6 +110,7 @@ def assignments(space: Space, options: Options) -> Callable[[Cell], Assignment]:
             data=str(options.data),
             device=options.device,
             threads=max(1, int(space.resources.cpus)),
+            save_every=options.save_every,
             keep=tuple(key for key in cell.config.stage_keys(tasks) if key in shared),
         )
 

@@ -24,11 +24,13 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 from co2l.errors import Co2lError
 from co2l.learning.config import VERSION
 from co2l.search.document import Range, Value
+from co2l.search.lease import Lease, Read, Write, refuse_second_driver
 from co2l.search.reports import Configuration, Entry, Report, Status, Totals
 from co2l.search.selection import group, lists, outcomes, relative
 from co2l.search.space import Cell, Space, difference
 
 WAIT = 10.0  # seconds for a storage that is locked or does not answer
+LOSSES = 5  # of a cell's process, in a row and without a new epoch, until the cell itself is to blame
 STATUS: dict[TrialState, Status] = {
     TrialState.WAITING: "pending",
     TrialState.RUNNING: "running",
@@ -41,8 +43,8 @@ STATUS: dict[TrialState, Status] = {
 class Record:
     """Made by `open`. The same storage and name continue a search; nothing that ended is tried again."""
 
-    def __init__(self, storage: BaseStorage, study: int, name: str, space: Space, place: str) -> None:
-        self.name, self.space = name, space
+    def __init__(self, storage: BaseStorage, study: int, name: str, space: Space, place: str, lease: Lease) -> None:
+        self.name, self.space, self.lease = name, space, lease
         self._storage, self._study, self._place = storage, study, place
         self._distributions = {name: _distribution(axis) for name, axis in space.axes.items()}
         self.entries: dict[str, Entry] = {}  # by the key of the cell, in the order of their first begin
@@ -57,6 +59,8 @@ class Record:
         with _reaching(place):
             opened = InMemoryStorage() if storage is None else _connected(storage, wait)
             found = {each.study_name: each for each in opened.get_all_studies()}
+            if name in found:
+                refuse_second_driver(name, _driver(opened, found[name]._study_id)[0])
             if fresh and name in found:
                 opened.delete_study(found.pop(name)._study_id)
             before = found[name].user_attrs.get("space") if name in found else None
@@ -69,7 +73,7 @@ class Record:
             study = found[name]._study_id if name in found else opened.create_new_study(maximise, name)
             if before is None:
                 opened.set_study_user_attr(study, "space", now)
-            return cls(opened, study, name, space, place)
+            return cls(opened, study, name, space, place, Lease(name, *_driver(opened, study)))
 
     def _read(self, trial: FrozenTrial) -> None:
         attrs, status = trial.user_attrs, STATUS[trial.state]
@@ -137,6 +141,24 @@ class Record:
         entry = self._spend(cell, epochs_trained, epochs_reused, seconds)
         entry.attempts, entry.reason = entry.attempts + 1, reason
         again = entry.attempts <= self.space.retries
+        self._end(entry, TrialState.WAITING if again else TrialState.FAIL)
+        return again
+
+    def lose(
+        self, cell: Cell, epoch: int, epochs_trained: int = 0, epochs_reused: int = 0, seconds: float = 0.0
+    ) -> bool:
+        """The cell's process or machine was lost after this epoch. Whether the cell may be tried again.
+
+        That is no failure of the cell, as machines come and go. But one that ends its process each time at the same
+        point, for want of memory as a rule, would do so for ever.
+        """
+        entry = self._spend(cell, epochs_trained, epochs_reused, seconds)
+        entry.losses = 0 if epoch > entry.furthest else entry.losses + 1
+        entry.furthest, entry.reason = max(entry.furthest, epoch), "its process or machine was lost"
+        again = entry.losses < LOSSES
+        if not again:
+            entry.reason += f" {LOSSES} times in a row without a new epoch (too little memory?)"
+            entry.attempts, entry.losses = self.space.retries + 1, 0  # it is out of retries, until there are more
         self._end(entry, TrialState.WAITING if again else TrialState.FAIL)
         return again
 
@@ -252,10 +274,20 @@ def _ranked(axis: tuple[Value, ...] | Range) -> list[Any]:
     return sorted(axis, key=float)
 
 
+def _driver(storage: BaseStorage, study: int) -> tuple[Read, Write]:
+    """How the study's driver is read and written."""
+    return (
+        lambda: storage.get_study_user_attrs(study).get("driver"),
+        lambda driver: storage.set_study_user_attr(study, "driver", driver),
+    )
+
+
 def _connected(url: str, wait: float) -> RDBStorage:
     """With a bounded wait, in each database's own words."""
     if not url.startswith("sqlite"):
         limit = {"connect_timeout": max(1, round(wait))} if url.startswith(("postgresql", "mysql")) else {}
+        if url.startswith("postgresql://"):  # for which SQLAlchemy would want the driver before the present one
+            url = url.replace("postgresql", "postgresql+psycopg", 1)
         return RDBStorage(url, {"connect_args": limit, "pool_pre_ping": True})
     storage = RDBStorage(url, {"connect_args": {"timeout": wait}})
 
@@ -293,7 +325,7 @@ def _reaching(place: str) -> Iterator[None]:
         if "locked" in reason:
             fix = "another process writes to it: wait for that one to end, or give another --storage"
         elif isinstance(error, ImportError):
-            fix = "install the driver of that database"
+            fix = "install the driver of that database; for PostgreSQL: pip install 'co2l[cluster]'"
         else:
             fix = "check that the database runs and --storage is right; the same command then continues"
         raise Co2lError(f"the storage cannot be used ({reason})", where=place, fix=fix) from None

@@ -42,7 +42,7 @@ class Assignment:
     device: str
     keep: tuple[str, ...]  # keys of the stages that other cells will want
     threads: int  # the same for all: the bits depend on it
-    save_every: float = 60.0
+    save_every: float
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -119,10 +119,10 @@ class Reporter:
 
     def report(self, event: Event) -> Report | None:
         if isinstance(event, EpochDone):
+            self.trained += 1
             losses = {f"loss/{name}": value for name, value in event.losses.items()}
             return self._report("epoch", event.task, event.epoch, {**losses, "lr": event.lr})
         if isinstance(event, TaskDone):
-            self.trained += event.epochs_trained
             self.reused += self.epochs[event.task] - event.epochs_trained
             last = event.task == self.tasks - 1  # whose accuracies come with the result, by the final probe
             accuracies = {} if last or event.row is None else validation(event.row)

@@ -10,7 +10,7 @@ import pytest
 from co2l.search.queue import FINISHED, WAIT, CellQueue, Signal
 from co2l.search.reports import Report
 from co2l.search.space import Cell, Space, parse
-from co2l.search.study import Record
+from co2l.search.study import LOSSES, Record
 
 RESULT = {"score": 50.0, "average": {"class_il": 50.0, "task_il": 50.0}, "matrix": {}}
 
@@ -112,6 +112,21 @@ def test_a_failed_owner_is_followed_by_the_next_who_waits() -> None:
     assert queue.record.entries[one.key].reason == "lost again"
     finish(queue, two)
     finish(queue, three)
+    assert queue.next() is FINISHED
+
+
+def test_a_cell_that_lost_its_process_comes_again_after_the_others() -> None:
+    queue = queue_of(space_of({"kappa": [0.1, 0.2]}, retries=0))
+    one = take(queue)
+    assert queue.lost(one, 0) is True
+    two = take(queue)
+    assert two.key != one.key  # who waited for the first stage makes it now
+    assert queue.next() is WAIT
+    finish(queue, two)
+    for _ in range(LOSSES - 2):
+        assert queue.lost(take(queue), 0) is True
+    assert queue.lost(take(queue), 0) is False
+    assert queue.record.status(one) == "failed"
     assert queue.next() is FINISHED
 
 

@@ -13,7 +13,7 @@ import pytest
 from co2l.errors import Co2lError
 from co2l.search.reports import Entry, Report
 from co2l.search.space import Cell, Space, parse
-from co2l.search.study import Record, suggest
+from co2l.search.study import LOSSES, Record, suggest
 
 
 def space_of(**keys: Any) -> Space:
@@ -111,6 +111,40 @@ def test_more_retries_open_a_failed_cell_again(url: str) -> None:
     again.finish(cell, result(50.0), 3, 0, 0.0)
     assert (again.entries[cell.key].attempts, again.totals().epochs_trained) == (1, 10)
     assert Record.open(url, "s", space_of(retries=2)).status(cell) == "done"
+
+
+def test_a_lost_process_is_no_failure_while_the_cell_gets_on(url: str) -> None:
+    space = space_of(retries=0)
+    cell = cells_of(space)[0]
+    for epoch in range(1, 3 * LOSSES):  # a machine that is gone after every epoch, and the driver with it
+        record = Record.open(url, "s", space)
+        record.begin(cell)
+        assert record.lose(cell, epoch, 1, epoch - 1, 0.5)
+        assert record.status(cell) == "pending"
+    entry = record.entries[cell.key]
+    assert (entry.attempts, entry.losses, entry.furthest) == (0, 0, 3 * LOSSES - 1)
+    record.begin(cell)
+    record.finish(cell, result(50.0), 1, 0, 0.5)
+    assert record.totals().epochs_trained == 3 * LOSSES
+
+
+def test_a_cell_that_always_loses_its_process_at_one_point_fails(url: str) -> None:
+    space = space_of(retries=2)
+    cell = cells_of(space)[0]
+    record = Record.open(url, "s", space)
+    for epoch in (3, *[7, 5, 7, 7, 0, 7][:LOSSES]):  # the seventh is the furthest, and never passed
+        record = Record.open(url, "s", space)
+        record.begin(cell)
+        assert record.lose(cell, epoch)
+    record.begin(cell)
+    assert not record.lose(cell, 7)
+    for each in (record, Record.open(url, "s", space)):
+        assert each.status(cell) == "failed"
+        assert f"{LOSSES} times in a row" in each.entries[cell.key].reason
+    more = Record.open(url, "s", space_of(retries=3))  # a larger machine, say
+    assert more.status(cell) == "pending"
+    more.begin(cell)
+    assert more.lose(cell, 7)
 
 
 def test_the_objective_is_the_value(url: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import http.client
 import io
 import json
 import os
@@ -25,6 +24,7 @@ import yaml
 from matplotlib.figure import Figure
 from mlflow import MlflowClient
 from mlflow.entities import Run
+from mlflow_server import Server, empty_database, wait_for
 
 from co2l.errors import Co2lError
 from co2l.search.figures import accuracy_matrix, note, png
@@ -56,46 +56,6 @@ def cells(space: Space) -> list[Cell]:
     return list(space.cells())
 
 
-class Server:
-    """`mlflow server` on loopback, with its database and artifacts in a folder."""
-
-    def __init__(self, folder: Path, template: bytes) -> None:
-        self.folder, self.process = folder, None
-        (folder / "server.db").write_bytes(template)
-        with socket.socket() as found:
-            found.bind(("127.0.0.1", 0))
-            self.port = found.getsockname()[1]
-        self.uri = f"http://127.0.0.1:{self.port}"
-
-    def start(self) -> None:
-        command = [sys.executable, "-m", "mlflow", "server", "--workers", "1", "--port", str(self.port)]
-        command += ["--host", "127.0.0.1", "--backend-store-uri", f"sqlite:///{self.folder}/server.db"]
-        command += ["--artifacts-destination", str(self.folder / "kept")]
-        quick = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
-        with (self.folder / "server.log").open("ab") as log:
-            self.process = subprocess.Popen(
-                command, stdout=log, stderr=log, start_new_session=True, env={**os.environ, **quick}
-            )
-        wait_for(self._answers, 120)
-
-    def _answers(self) -> bool:
-        assert self.process is not None
-        assert self.process.poll() is None, (self.folder / "server.log").read_text()[-2000:]
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=2)
-        try:  # not urllib, which remembers the proxy that a test of downloads has set
-            connection.request("GET", "/health")
-            return connection.getresponse().status == 200
-        except (OSError, http.client.HTTPException):
-            return False
-        finally:
-            connection.close()
-
-    def kill(self) -> None:
-        assert self.process is not None
-        os.killpg(self.process.pid, signal.SIGKILL)  # its own session: the server's processes and no others
-        self.process.wait()
-
-
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory, template: bytes) -> Iterator[Server]:
     server = Server(tmp_path_factory.mktemp("server"), template)
@@ -107,9 +67,7 @@ def running(tmp_path_factory: pytest.TempPathFactory, template: bytes) -> Iterat
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """A database with MLflow's tables, which take seconds to make."""
-    path = tmp_path_factory.mktemp("template") / "mlflow.db"
-    mlflow_runs.connect(f"sqlite:///{path}").search_experiments()
-    return path.read_bytes()
+    return empty_database(tmp_path_factory.mktemp("template"))
 
 
 @pytest.fixture(params=["sqlite", "http"])
@@ -123,13 +81,6 @@ def uri(request: pytest.FixtureRequest, tmp_path: Path, template: bytes) -> str:
 def file_uri(folder: Path, template: bytes) -> str:
     (folder / "mlflow.db").write_bytes(template)
     return f"sqlite:///{folder}/mlflow.db"
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.05)
 
 
 @pytest.fixture
