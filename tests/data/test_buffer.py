@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest, chisquare
 
-from co2l.data.buffer import Buffer, Union, quotas
+from co2l.data.buffer import Buffer, Union
+from co2l.data.buffer_policies import quotas
 from co2l.data.randomness import stream
 from co2l.data.streams import Samples
 
