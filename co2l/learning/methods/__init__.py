@@ -15,10 +15,15 @@ from co2l.learning.methods.classifier import ClassifierLearner
 from co2l.learning.methods.co2l import Co2L
 from co2l.learning.methods.der import DER, DERpp
 from co2l.learning.methods.er import ER
+from co2l.learning.methods.fdr import FDR
 from co2l.learning.methods.finetune import Finetune
+from co2l.learning.methods.gem import GEM
+from co2l.learning.methods.gss import GSS
+from co2l.learning.methods.hal import HAL
+from co2l.learning.methods.icarl import ICaRL
 from co2l.learning.methods.joint import Joint
 
-BASELINES: tuple[type[ClassifierLearner], ...] = (Joint, Finetune, ER, AGEM, DER, DERpp)
+BASELINES: tuple[type[ClassifierLearner], ...] = (Joint, Finetune, ER, GEM, AGEM, ICaRL, FDR, GSS, HAL, DER, DERpp)
 METHODS: dict[str, type[Method]] = {"co2l": Co2L, **{kind.name: kind for kind in BASELINES}}
 
 
