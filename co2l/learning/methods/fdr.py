@@ -22,7 +22,8 @@ class FDRSettings(ReplaySettings):
 
 def function_distance(logits: Tensor, stored: Tensor) -> Tensor:
     """‖softmax(f(x)) − softmax(stored)‖₂, averaged over samples."""
-    return (logits.softmax(1) - stored.softmax(1)).norm(dim=1).mean()
+    distances: Tensor = torch.linalg.vector_norm(logits.softmax(1) - stored.softmax(1), dim=1)
+    return distances.mean()
 
 
 class FDR(Rehearsal):

@@ -70,7 +70,7 @@ class GSS(Rehearsal):
             score = float(_scores(batch, known))
         free = max(self.settings.buffer_size - len(self.memory), 0)
         if free:
-            self._replace(_part(now, slice(free)), torch.full((min(free, len(now)),), score), None)
+            self._replace(_part(now, slice(free)), torch.full((min(free, len(now)),), score, dtype=torch.float64), None)
         challengers = _part(now, slice(free, None))
         if len(challengers) and score < 1 and known is not None:
             x = normalise(challengers.gather(torch.arange(len(challengers), device=self.device)), self.benchmark)
