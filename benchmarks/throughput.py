@@ -56,9 +56,7 @@ def update(method: Co2L, views: Tensor, labels: Tensor, anchors: Tensor) -> None
     with torch.no_grad():
         past = similarity(F.normalize(method.psi_past.g(method.psi_past.f(views))))
     loss = supcon(relations, labels, 0.5, anchors=anchors) + relation_distillation(relations, past, 0.2, 0.01)
-    method.optimiser.zero_grad()
-    loss.backward()
-    method.optimiser.step()
+    method.optimiser.descend(loss, 1e-4)
 
 
 class PerImage(torch.utils.data.Dataset):  # type: ignore[type-arg]
@@ -103,7 +101,7 @@ def ours(method: Co2L) -> Iterator[int]:
     for epoch in itertools.count(1):
         for i, batch in enumerate(method.draw(epoch)):
             method.step(batch, 1e-4, stream(0, "epoch", epoch, "step", i, device=method.device))
-            yield 2 * len(batch)
+            yield method.views(batch)
 
 
 def per_image(method: Co2L, batch_size: int) -> Iterator[int]:

@@ -25,8 +25,7 @@ class RunProgress(Display):
     def __init__(self, config: RunConfig, tasks: TaskStream, *, quiet: bool) -> None:
         super().__init__(quiet=quiet)
         self.tasks = len(tasks)
-        settings = config.settings
-        self.epochs = [settings.E_0] + [settings.E_t] * (self.tasks - 1)
+        self.epochs = config.settings.epochs_per_task(self.tasks)
         self.started = time.monotonic()
         self.trained_epochs = 0.0  # by this process, for the speed; `done` counts stored ones too
         self.views, self.views_since = 0, time.monotonic()
@@ -70,6 +69,8 @@ class RunProgress(Display):
 
     def _task(self, event: TaskDone) -> None:
         how = f"{event.epochs_trained} epochs" if event.epochs_trained else "from the store"
+        if not self.epochs[event.task]:
+            how = "nothing to train yet"
         found = ""
         if event.row:
             found = " · " + ", ".join(f"{title(name)} {mean(row):.1f}" for name, row in event.row.items())

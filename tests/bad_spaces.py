@@ -126,7 +126,23 @@ BAD: dict[str, tuple[str, list[str]]] = {
     "keep all": (GOOD + "early_stop: {keep: 1}\n", ["early_stop.keep: ", "less than 1"]),
     "early stopping by nothing": (
         changed("tau: 0.1", "matrix_probe: none") + "early_stop: on\n",
-        ["early_stop: ", "matrix_probe", "fast"],
+        ["early_stop: ", "matrix_probe none measures none", "leave matrix_probe out"],
+    ),
+    "early stopping of one stage": (
+        "benchmark: seq_digits\nmethod: joint\naxes: {eta: [0.1]}\nearly_stop: on\n",
+        ["early_stop: ", "joint learns all tasks at once", "off"],
+    ),
+    "a buffer for who has none": (
+        "benchmark: seq_digits\nmethod: finetune\naxes: {eta: [0.1], buffer_size: [50]}\n",
+        ["axes.buffer_size: 'buffer_size' is not a setting of method 'finetune'", "remove it"],
+    ),
+    "a buffer too small for its policy": (
+        "benchmark: r_mnist\nmethod: gem\naxes: {eta: [0.1], buffer_size: [19, 200]}\n",
+        ["axes.buffer_size: ", "buffer_size=19 is smaller than the 20 tasks of r_mnist", "at least 20"],
+    ),
+    "a scenario it cannot serve": (
+        "benchmark: r_mnist\nmethod: icarl\naxes: {eta: [0.1]}\n",
+        ["'icarl' cannot serve domain-incremental 'r_mnist'", "class-incremental"],
     ),
     "early stopping misspelt": (GOOD + "early_stop: of\n", ["early_stop: not a set of keys, got 'of'", "off, on or"]),
     "no cores": (GOOD + "resources: {cpus: 0}\n", ["resources.cpus: ", "greater than 0, got 0", "CPU cores"]),

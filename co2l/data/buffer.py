@@ -1,21 +1,16 @@
-"""The replay buffer M: a uniform sample of the past, as un-augmented images, that never exceeds its size.
-
-Every sample that is seen draws one random priority, and the buffer keeps the lowest. That makes each policy
-uniform, lets the buffer shrink per class without a second draw, and needs no memory of what was dropped.
-"""
+"""The replay buffer M: samples of the past as un-augmented images, never more than its policy allows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from co2l.data.buffer_policies import Policy, kept_rows
 from co2l.data.streams import Samples
-
-Policy = Literal["class_balanced", "reservoir"]
 
 
 @dataclass(frozen=True)
@@ -23,77 +18,79 @@ class Buffer:
     images: Tensor  # uint8 [m, C, H, W]
     labels: Tensor  # int64 [m]
     tasks: Tensor  # int64 [m], the task each sample came from
-    priorities: Tensor  # float64 [m]
+    priorities: Tensor  # float64 [m], what its policy goes by
+    logits: Tensor | None = None  # float32 [m, classes], for methods that hold on to past answers
 
     @classmethod
-    def empty(cls, image_shape: tuple[int, int, int], device: torch.device | str = "cpu") -> Buffer:
+    def empty(cls, image_shape: tuple[int, int, int], device: torch.device | str = "cpu", *, logits: int = 0) -> Buffer:
+        """Without samples; those to come have `logits` stored answers each."""
         nothing = torch.empty(0, dtype=torch.int64, device=device)
         return cls(
             images=torch.empty(0, *image_shape, dtype=torch.uint8, device=device),
             labels=nothing,
             tasks=nothing,
             priorities=nothing.double(),
+            logits=torch.empty(0, logits, device=device) if logits else None,
         )
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def state(self) -> dict[str, Tensor]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        columns = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: column for name, column in columns.items() if column is not None}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], device: torch.device | str = "cpu") -> Buffer:
-        return cls(**{field.name: state[field.name].to(device) for field in fields(cls)})
+        return cls(**{name: column.to(device) for name, column in state.items()})
 
-    def take(self, task: Samples, t: int, size: int | None, policy: Policy, generator: torch.Generator) -> Buffer:
-        """The buffer after task `t`: at most `size` samples (None: all) of everything seen so far."""
-        device = self.labels.device
-        labels = torch.cat([self.labels, task.labels.to(device)])
-        tasks = torch.cat([self.tasks, torch.full((len(task),), t, device=device)])
-        drawn = torch.rand(len(task), dtype=torch.float64, generator=generator)
-        priorities = torch.cat([self.priorities, drawn.to(device)])
+    def take(
+        self,
+        new: Samples,
+        t: int,
+        size: int | None,
+        policy: Policy,
+        generator: torch.Generator,
+        *,
+        priorities: Tensor | None = None,
+        logits: Tensor | None = None,
+    ) -> Buffer:
+        """The buffer after samples of task `t` were seen, whole or batch by batch; `size` None keeps everything.
+
+        Priorities are drawn at random unless given.
+        """
+        if priorities is None:
+            priorities = torch.rand(len(new), dtype=torch.float64, generator=generator, device=generator.device)
+        priorities = torch.cat([self.priorities, priorities.to(self.labels.device)])
+        labels = torch.cat([self.labels, new.labels.to(self.labels.device)])
+        tasks = torch.cat([self.tasks, torch.full_like(new.labels, t, device=self.labels.device)])
         if size is None:
-            kept = torch.arange(len(labels), device=device)
-        elif policy == "reservoir":
-            kept = priorities.argsort(stable=True)[:size].sort().values
+            rows = torch.arange(len(labels), device=labels.device)
         else:
-            kept = _lowest_per_group(_groups(labels, tasks), priorities, size, generator)
-        old, new = kept[kept < len(self)], kept[kept >= len(self)] - len(self)
-        images = torch.cat([self.images[old], task.gather(new.to(task.rows.device)).to(device)])
-        return replace(self, images=images, labels=labels[kept], tasks=tasks[kept], priorities=priorities[kept])
+            rows = kept_rows(policy, labels, tasks, priorities, size, generator)
+        return self.choose(rows, new, t, priorities, logits=logits)
 
+    def choose(self, rows: Tensor, new: Samples, t: int, priorities: Tensor, *, logits: Tensor | None = None) -> Buffer:
+        """`rows` of this buffer's samples followed by the `new` ones of task `t`; `priorities` are of all of them."""
+        device = self.labels.device
+        old, added = rows < len(self), (rows - len(self)).clamp(min=0)
+        images = self.images.new_empty(len(rows), *self.images.shape[1:])
+        images[old] = self.images[rows[old]]
+        images[~old] = new.gather(added[~old].to(new.rows.device)).to(device)
+        if self.logits is not None:
+            assert logits is not None, "this buffer stores an answer to every sample"
+            logits = torch.cat([self.logits, logits.to(device)])[rows]
+        return Buffer(
+            images=images,
+            labels=torch.cat([self.labels, new.labels.to(device)])[rows],
+            tasks=torch.cat([self.tasks, torch.full_like(new.labels, t, device=device)])[rows],
+            priorities=priorities[rows],
+            logits=logits,
+        )
 
-def quotas(available: Tensor, size: int, generator: torch.Generator) -> Tensor:
-    """How many samples each group may keep: `size` in all, equal up to one, never more than a group has.
-
-    Who gets the odd ones is drawn at random among the groups that still have samples to give.
-    """
-    level = 0
-    while level < int(available.max()) and int(available.clamp(max=level + 1).sum()) <= size:
-        level += 1
-    granted = available.clamp(max=level)
-    richer = (available > level).nonzero().squeeze(1)
-    lucky = richer[torch.randperm(len(richer), generator=generator)[: size - int(granted.sum())]]
-    granted[lucky] += 1
-    return granted
-
-
-def _groups(labels: Tensor, tasks: Tensor) -> Tensor:
-    """A dense index of (task, label): the paper's classes, where a digit in another domain is another class."""
-    pairs = torch.stack([tasks, labels], dim=1).cpu()
-    groups: Tensor = torch.unique(pairs, dim=0, return_inverse=True)[1]
-    return groups
-
-
-def _lowest_per_group(groups: Tensor, priorities: Tensor, size: int, generator: torch.Generator) -> Tensor:
-    available = torch.bincount(groups)
-    granted = quotas(available, size, generator)
-    by_priority = priorities.cpu().argsort(stable=True)
-    by_group = by_priority[groups[by_priority].argsort(stable=True)]
-    first = available.cumsum(0) - available
-    rank = torch.arange(len(groups)) - first[groups[by_group]]
-    kept = by_group[rank < granted[groups[by_group]]]
-    return kept.sort().values.to(priorities.device)
+    def draw(self, n: int, generator: torch.Generator) -> Tensor:
+        """Rows of `n` samples, or of all if there are fewer, uniformly without replacement."""
+        return torch.randperm(len(self), generator=generator, device=generator.device)[:n].to(self.labels.device)
 
 
 class Batch(NamedTuple):

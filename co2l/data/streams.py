@@ -99,6 +99,15 @@ class TaskStream:
             raise RuntimeError(f"task {t} is over: of its training samples only those in a buffer are left")
         return self._task(t, *self._train)
 
+    def everything(self) -> Samples:
+        """The training samples of all tasks, for who need not learn them one after the other."""
+        tasks = [self.train(t) for t in range(len(self))]
+        labels = torch.cat([task.labels for task in tasks])
+        if self.benchmark.scenario == "class":  # all are rows of one tensor
+            return Samples(tasks[0].images, torch.cat([task.rows for task in tasks]), labels)
+        images = torch.cat([task.images for task in tasks])
+        return Samples(images, torch.arange(len(images)), labels)
+
     def held_out(self, t: int) -> Samples:
         """The samples that judge task `t`: validation in a search, test in an evaluation."""
         self._check(t)

@@ -15,7 +15,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import Enum
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -43,7 +43,7 @@ Probe = Annotated[T, Scope.PROBE]
 
 
 class Settings(BaseModel):
-    """What every method has: a network, an optimiser, a memory, and how it is evaluated."""
+    """What every method has: a network and an optimiser. How long it learns each task is the method's own setting."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -52,15 +52,7 @@ class Settings(BaseModel):
     eta: Every[float] = Field(gt=0, description="learning rate η")
     momentum: Every[float] = Field(0.9, ge=0, lt=1)
     weight_decay: Every[float] = Field(1e-4, ge=0)
-    batch_size: Every[int] = Field(512, ge=2, description="samples per batch (twice as many views)")
-    E_0: First[int] = Field(ge=1, description="epochs of task 1")
-    E_t: Later[int] = Field(ge=1, description="epochs of each later task")
-    buffer_size: Later[Annotated[int, Field(ge=0)] | Literal["unlimited"]] = Field(
-        200, union_mode="left_to_right", description="samples kept of past tasks (M)"
-    )
-    matrix_probe: Probe[Literal["fast", "paper", "none"]] = Field(
-        "fast", description="how the accuracy matrix is measured after every task"
-    )
+    batch_size: Every[int] = Field(512, ge=2, description="samples per batch")
 
     @field_validator("encoder")
     @classmethod
@@ -76,6 +68,10 @@ class Settings(BaseModel):
         if len(scopes) != 1:
             raise TypeError(f"{cls.__name__}.{name} must be declared First, Later, Every or Probe")
         return scopes[0]
+
+    def epochs_per_task(self, tasks: int) -> list[int]:
+        """The epochs of each of the run's `tasks` tasks."""
+        raise NotImplementedError
 
     def read_by_stage(self, t: int) -> dict[str, Any]:
         """The settings that stage `t` (0-based) may read, and that its key therefore holds."""

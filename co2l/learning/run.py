@@ -132,12 +132,12 @@ class _Run:
             )
         self.method = METHODS[self.config.method](settings, self.tasks.benchmark, self.config.seed, self.device)
         self.keys = self.config.stage_keys(len(self.tasks))
-        last = len(self.tasks) - 1
+        last, every_task = len(self.tasks) - 1, self.method.matrix_probe(settings)
         stored = max((t for t in range(last + 1) if self.store.has_state(self._key(t))), default=-1)
         matrix: list[metrics.Row] = []
         final: dict[str, Any] = {}
         for t in range(len(self.tasks)):
-            wanted = {settings.matrix_probe} - {"none"} | ({self.method.final_probe()} if t == last else set())
+            wanted = ({every_task} if every_task else set()) | ({self.method.final_probe()} if t == last else set())
             records = {probe: self.store.load_record(self._row_key(t, probe)) for probe in sorted(wanted)}
             trained = 0
             if None in records.values() or (not wanted and t > stored):
@@ -149,7 +149,7 @@ class _Run:
             if t == last:
                 final = records[self.method.final_probe()] or {}
                 self._prune(t)
-            row = (records.get(settings.matrix_probe) or {}).get("accuracies")
+            row = (records.get(every_task or "") or {}).get("accuracies")
             if row is not None:
                 matrix.append(row)
             yield TaskDone(t, row, trained)
@@ -166,7 +166,7 @@ class _Run:
         epochs = 0
         if self.at != t - 1:
             epochs += yield from self._reach(t - 1)
-        if t > 0:
+        if t > 0 and not self.method.jointly:
             self.method.end_task(t - 1, self._samples(t - 1))
             self.tasks.forget(t - 1)
         epochs += yield from self._learn(t, self._samples(t))
@@ -192,7 +192,7 @@ class _Run:
                 for name, loss in losses.items():
                     totals[name] = totals[name] + loss if name in totals else loss
                 try:
-                    yield StepDone(t, e, schedule.epochs, i + 1, len(batches), 2 * len(batches[i]), losses)
+                    yield StepDone(t, e, schedule.epochs, i + 1, len(batches), method.views(batches[i]), losses)
                 except GeneratorExit:  # the caller leaves: the next one goes on right here
                     self._save(t, e, i + 1, totals)
                     raise
@@ -237,9 +237,10 @@ class _Run:
         return record
 
     def _samples(self, t: int) -> Samples:
-        """The training samples of task `t`; only one task's are held, as a rotated one is a copy of its own."""
+        """The training samples of stage `t`; only one stage's are held, as a rotated task is a copy of its own."""
         if self.held is None or self.held[0] != t:
-            self.held = t, self.tasks.train(t).to(self.device)
+            everything = METHODS[self.config.method].jointly and t == len(self.tasks) - 1
+            self.held = t, (self.tasks.everything() if everything else self.tasks.train(t)).to(self.device)
         return self.held[1]
 
     def _prune(self, t: int) -> None:

@@ -1,4 +1,4 @@
-"""The learning rate: linear warm-up, then a cosine, restarted at every task (appendix A.4)."""
+"""The learning rate: linear warm-up, then a cosine, restarted at every task (appendix A.4); or a constant."""
 
 from __future__ import annotations
 
@@ -7,6 +7,17 @@ from dataclasses import dataclass
 from typing import Literal
 
 FLOOR = 1e-3  # the cosine ends at η/1000, as in the released code
+
+
+@dataclass(frozen=True)
+class Constant:
+    """The baselines' rate."""
+
+    eta: float
+    epochs: int
+
+    def lr(self, _epoch: int, _step: int, _steps: int) -> float:
+        return self.eta
 
 
 @dataclass(frozen=True)

@@ -107,8 +107,8 @@ def chain_of(space: Space) -> tuple[str, ...]:
 
 def epochs_of(cell: Cell, tasks: int) -> tuple[int, int]:
     """The epochs of task 1, and those of all later tasks together."""
-    settings = cell.config.settings
-    return settings.E_0, settings.E_t * (tasks - 1)
+    first, *later = cell.config.settings.epochs_per_task(tasks)
+    return first, sum(later)
 
 
 def order(cells: Iterable[Cell]) -> list[Cell]:
@@ -182,18 +182,20 @@ def estimate(
 
 def _changes_work(name: str, value: object) -> bool:
     """Rates and temperatures change the result of a step; batches, networks and losses change its duration too."""
-    return not isinstance(value, float) and name not in ("E_0", "E_t", "buffer_size")
+    return not isinstance(value, float) and name not in ("E_0", "E_t", "epochs", "buffer_size")
 
 
 def _seconds(config: RunConfig, timed: Timed, tasks: int) -> tuple[float, float]:
     """The training time of the first stage, and of all later ones together."""
-    settings, (n_first, n_later) = config.settings, timed.sizes
-    room = settings.buffer_size if timed.replays else 0
+    epochs, (n_first, n_later) = config.settings.epochs_per_task(tasks), timed.sizes
+    room = getattr(config.settings, "buffer_size", 0) if timed.replays else 0
+    if METHODS[config.method].jointly:
+        room = "unlimited"
     drawn = 0
     for t in range(1, tasks):
         seen = n_first + (t - 1) * n_later
-        drawn += n_later + (seen if isinstance(room, str) else min(room, seen))
-    return settings.E_0 * n_first * timed.first, settings.E_t * drawn * timed.later
+        drawn += epochs[t] * (n_later + (seen if isinstance(room, str) else min(room, seen)))
+    return epochs[0] * n_first * timed.first, drawn * timed.later
 
 
 def _time(config: RunConfig, tasks: TaskStream, device: torch.device, work: dict[str, Any]) -> Timed:

@@ -109,8 +109,7 @@ class Simulation:
             self._task_done(attempt, now)
 
     def _train(self, attempt: _Attempt, now: float) -> None:
-        settings = attempt.cell.config.settings
-        epochs = settings.E_0 if attempt.task == 0 else settings.E_t
+        epochs = attempt.cell.config.settings.epochs_per_task(self.tasks)[attempt.task]
         stage = self._stage(attempt.cell, attempt.task)
         duration = 0.0
         if self.reuse and stage in self.stored:

@@ -336,8 +336,11 @@ def _checked_early_stop(space: Space) -> EarlyStop | None:
     """With its rungs; by default there is one after every task but the last."""
     if space.early_stop is None:
         return None
+    if METHODS[space.method].jointly:
+        what = f"early stopping compares the accuracies after each task, and {space.method} learns all tasks at once"
+        raise Co2lError(what, where=f"{space.source}: early_stop", fix="set early_stop to off")
     if "none" in (space.settings.get("matrix_probe"), *(space.axes.get("matrix_probe") or ())):
-        fix = "set matrix_probe to fast, or early_stop to off"
+        fix = "leave matrix_probe out, or set early_stop to off"
         what = "early stopping compares the accuracies after each task, and matrix_probe none measures none"
         raise Co2lError(what, where=f"{space.source}: early_stop", fix=fix)
     last = BENCHMARKS[space.benchmark].tasks - 1

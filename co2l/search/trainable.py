@@ -113,8 +113,8 @@ class Reporter:
     """Turns a run's events into reports, and counts epochs: trained here, or taken from the store."""
 
     def __init__(self, config: RunConfig) -> None:
-        settings, self.tasks = config.settings, benchmark(config.benchmark).tasks
-        self.epochs = [settings.E_0] + [settings.E_t] * (self.tasks - 1)
+        self.tasks = benchmark(config.benchmark).tasks
+        self.epochs = config.settings.epochs_per_task(self.tasks)
         self.trained = self.reused = 0
 
     def report(self, event: Event) -> Report | None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest, chisquare
 
-from co2l.data.buffer import Buffer, Union, quotas
+from co2l.data.buffer import Buffer, Union
+from co2l.data.buffer_policies import herding_ranks, quotas
 from co2l.data.randomness import stream
 from co2l.data.streams import Samples
 
@@ -109,3 +111,76 @@ def test_union_gathers_images_with_their_own_labels() -> None:
         assert label // 2 == t
         assert (label % 2 == 1) == (number >= (40 if t == 0 else 30))
     assert torch.equal(union.labels().bincount(), labels.bincount())
+
+
+def batches(t: int, n: int, size: int) -> list[Samples]:
+    whole = task(t, {0: n})
+    return [Samples(whole.images, rows, whole.labels[: len(rows)]) for rows in whole.rows.split(size)]
+
+
+def test_the_reservoir_batch_by_batch_is_as_uniform_as_in_one_go() -> None:
+    """Statistical: over many seeds each of 3 × 20 samples is kept equally often (chi-square, p > 1e-4)."""
+    kept = torch.zeros(3, 20)
+    for seed in range(1000):
+        buffer, generator = Buffer.empty((1, 2, 2)), stream(seed)
+        for t in range(3):
+            for batch in batches(t, 20, 7):
+                buffer = buffer.take(batch, t, 9, "reservoir", generator)
+        assert len(buffer) == 9
+        kept.index_put_((buffer.tasks, buffer.images[:, 0, 0, 0].long()), torch.ones(9), accumulate=True)
+    assert chisquare(kept.flatten().numpy()).pvalue > 1e-4
+
+
+def test_a_ring_holds_the_last_of_each_task() -> None:
+    buffer = Buffer.empty((1, 2, 2))
+    for t in range(3):
+        for batch in batches(t, 20, 7):
+            buffer = buffer.take(batch, t, 4, "ring", stream(0))
+    assert buffer.tasks.tolist() == [0] * 4 + [1] * 4 + [2] * 4
+    assert buffer.images[:, 0, 0, 0].tolist() == [16, 17, 18, 19] * 3
+
+
+def test_task_balanced_shares_whatever_the_classes() -> None:
+    buffer = fill([{0: 40, 1: 5}, {2: 40}, {3: 10, 4: 1, 5: 1}], 30, "task_balanced")
+    assert buffer.tasks.bincount().tolist() == [10, 10, 10]
+
+
+def test_given_priorities_choose_and_stored_logits_stay_with_their_samples() -> None:
+    new = task(0, {0: 4, 1: 4})
+    logits = torch.arange(8.0)[:, None].expand(8, 3)
+    ranks = torch.tensor([3.0, 0.0, 1.0, 2.0, 0.0, 1.0, 2.0, 3.0], dtype=torch.float64)
+    buffer = Buffer.empty((1, 2, 2), logits=3).take(
+        new, 0, 4, "class_balanced", stream(0), priorities=ranks, logits=logits
+    )
+    assert buffer.images[:, 0, 0, 0].tolist() == [1, 2, 4, 5]
+    assert buffer.logits is not None
+    assert buffer.logits[:, 0].tolist() == [1, 2, 4, 5]
+    assert buffer.take(task(1, {0: 3}), 1, 4, "ring", stream(0), logits=torch.zeros(3, 3)).logits is not None
+    again = Buffer.from_state(buffer.state())
+    assert again.logits is not None
+    assert torch.equal(again.logits, buffer.logits)
+
+
+def test_a_draw_is_uniform_without_replacement() -> None:
+    buffer = fill([{0: 30}], 10, "reservoir")
+    assert sorted(buffer.draw(99, stream(0)).tolist()) == list(range(10))
+    drawn = torch.stack([buffer.draw(3, stream(seed)) for seed in range(1500)])
+    assert all(len(set(rows)) == 3 for rows in drawn.tolist())
+    assert chisquare(drawn.flatten().bincount().numpy()).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_herding_is_the_best_next_exemplar_of_all(seed: int) -> None:
+    """Against an exhaustive search in plain Python: of all samples left, the one with the closest mean."""
+    rng = np.random.default_rng(seed)
+    features, labels = rng.normal(size=(14, 3)), np.array([0] * 8 + [1] * 6)
+    ranks = herding_ranks(torch.tensor(features), torch.tensor(labels), 5)
+    for label in (0, 1):
+        own = [i for i in range(14) if labels[i] == label]
+        mean = sum(features[i] for i in own) / len(own)
+        chosen: list[int] = []
+        for _ in range(5):
+            means = {i: sum(features[j] for j in [*chosen, i]) / (len(chosen) + 1) for i in own if i not in chosen}
+            chosen.append(min(means, key=lambda i: float(np.linalg.norm(mean - means[i]))))
+        assert [int((ranks[own] == k).nonzero()) for k in range(5)] == [own.index(i) for i in chosen]
+        assert torch.isinf(ranks[own]).sum() == len(own) - 5

@@ -10,16 +10,21 @@ import torch
 from co2l.data.sources import data_root
 from co2l.data.streams import open_stream
 from co2l.learning.config import RunConfig
-from co2l.learning.methods import configure
+from co2l.learning.methods import METHODS, configure
 from co2l.learning.run import Result, RunDone, TaskDone, run
 from co2l.learning.store import Store
 
-QUICK = {"E_0": 2, "E_t": 1, "batch_size": 64, "probe_epochs": 2, "buffer_size": 20}
+QUICK = {
+    **{"E_0": 2, "E_t": 1, "batch_size": 64, "probe_epochs": 2, "buffer_size": 20},
+    **{"epochs": 1, "minibatch_size": 16, "gmbs": 4},
+}
 CPU = torch.device("cpu")
 
 
 def quick(benchmark: str = "seq_digits", seed: int = 0, method: str = "co2l", **settings: Any) -> RunConfig:
-    return configure(benchmark, method, {**QUICK, **settings}, seed=seed)
+    own = METHODS[method].settings_type.model_fields
+    short = {name: value for name, value in QUICK.items() if name in own}
+    return configure(benchmark, method, {**short, **settings}, seed=seed)
 
 
 def events_of(config: RunConfig, root: Path | str, **options: Any) -> Any:

@@ -11,7 +11,7 @@ from co2l.data.streams import Split
 from co2l.errors import Co2lError
 from co2l.learning import methods
 from co2l.learning.config import Scope, Settings, parse_assignments
-from co2l.learning.methods import configure
+from co2l.learning.methods import METHODS, configure
 from co2l.learning.methods.co2l import Co2L, Co2LSettings
 
 
@@ -80,8 +80,9 @@ def test_every_setting_says_who_reads_it() -> None:
     class Undeclared(Settings):
         forgotten: int = 3
 
-    for name in Co2LSettings.model_fields:
-        assert isinstance(Co2LSettings.scope(name), Scope)
+    for kind in METHODS.values():
+        for name in kind.settings_type.model_fields:
+            assert isinstance(kind.settings_type.scope(name), Scope)
     with pytest.raises(TypeError, match="forgotten"):
         Undeclared.scope("forgotten")
 
@@ -144,9 +145,11 @@ VARIANTS: list[dict[str, Any]] = [
 ]
 
 
-def reads(method: type, monkeypatch: pytest.MonkeyPatch, tmp_path: Any, **settings: Any) -> Recording:
-    monkeypatch.setitem(methods.METHODS, "co2l", watched(method))
-    config = quick(**settings)
+def reads(
+    method: type, monkeypatch: pytest.MonkeyPatch, tmp_path: Any, name: str = "co2l", **settings: Any
+) -> Recording:
+    monkeypatch.setitem(methods.METHODS, name, watched(method))
+    config = quick(method=name, **settings)
     recording = Recording(config.settings)
     object.__setattr__(config, "settings", recording)
     finish(config, tmp_path)
@@ -174,11 +177,22 @@ def test_every_stage_reads_only_what_its_key_holds(monkeypatch: pytest.MonkeyPat
     assert everything | {"matrix_probe", "probe"} == set(Co2LSettings.model_fields)
 
 
+@pytest.mark.parametrize("name", [name for name in METHODS if name != "co2l"])
+def test_every_stage_of_a_baseline_reads_only_what_its_key_holds(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    recording = reads(METHODS[name], monkeypatch, tmp_path, name)
+    assert undeclared(recording) == {}
+    read = set().union(*recording.read.values())
+    # nor is there a setting that nobody reads (the run itself asks which probe to use)
+    assert read | {"matrix_probe"} >= set(METHODS[name].settings_type.model_fields)
+
+
 def test_a_setting_that_is_read_but_not_in_the_key_is_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     class Careless(Co2L):
         def begin_task(self, t: int, task: Any) -> None:
             super().begin_task(t, task)
             if t == 0:
-                self.optimiser.param_groups[0]["weight_decay"] = self.settings.kappa
+                self.kappa = self.settings.kappa
 
     assert undeclared(reads(Careless, monkeypatch, tmp_path)) == {0: {"kappa"}}

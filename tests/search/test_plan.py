@@ -75,6 +75,39 @@ def test_the_counts_are_those_of_the_content_keys(axes: dict[str, list[Any]], se
     assert planned.shared == {key for key, n in uses.items() if n > 1}
 
 
+@pytest.mark.parametrize(
+    ("method", "first_stages", "epochs"),
+    [
+        ("er", 8, 8 * 5 * 3),  # its buffer works from the first batch on: nothing is shared
+        ("agem", 4, (4 + 8 * 4) * 3),  # its buffer is filled when the first task ends
+        ("joint", 4, 4 * 3),  # nothing to train before the last stage
+    ],
+)
+def test_baselines_share_what_their_first_stage_does_not_read(method: str, first_stages: int, epochs: int) -> None:
+    axes: dict[str, Any] = {"eta": [0.1, 0.2], "momentum": [0.0, 0.5]}
+    if method != "joint":
+        axes["buffer_size"] = [50, 100]
+    space = parse({"benchmark": "seq_digits", "method": method, "settings": {"epochs": 3}, "axes": axes}, "space.yaml")
+    planned = plan(space)
+    uses = Counter(cell.config.stage_key(t) for cell in space.cells() for t in range(5))
+    assert (planned.first_stages, planned.epochs_planned) == (first_stages, epochs)
+    assert planned.stages == len(uses)
+    assert planned.shared == {key for key, n in uses.items() if n > 1}
+
+
+@pytest.mark.parametrize("method", ["joint", "icarl"])
+def test_estimate_counts_what_an_epoch_goes_over(method: str, tmp_path: Path) -> None:
+    space = parse({"benchmark": "seq_digits", "method": method, "settings": {"epochs": 2}, "axes": {"eta": [0.1]}}, "s")
+    found = estimate(space, data=tmp_path, device=torch.device("cpu"))
+    (timed,) = found.timed
+    n1, n2 = timed.sizes
+    if method == "joint":
+        expected = 2 * (n1 + 4 * n2) * timed.later
+    else:
+        expected = 2 * n1 * timed.first + 2 * 4 * (n2 + 100) * timed.later
+    assert found.trial_hours * 3600 == pytest.approx(expected)
+
+
 def test_distinct_first_stages_come_first() -> None:
     space = space_of({"kappa": [0.1, 0.2], "eta": [0.01, 0.02, 0.03], "E_t": [1, 2]}, seeds=[0, 1])
     cells = list(space.cells())

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from co2l.learning.methods import METHODS
 from co2l.search.plan import plan
 from co2l.search.space import load
 
 FOLDER = Path(__file__).resolve().parents[2] / "search_spaces"
-SHIPPED = sorted(FOLDER.glob("*.yaml"))
+SHIPPED = sorted(FOLDER.rglob("*.yaml"))
 
 # Cha et al., Co²L, appendix, Table "Hyperparameter space for Co²L" (label param-search-table), row by row.
 PAPER: dict[str, dict[str, list[float]]] = {
@@ -57,12 +58,18 @@ def test_what_is_shipped() -> None:
     assert {path.stem for path in SHIPPED} >= {*PAPER, "seq_digits", "r_digits"}
 
 
-@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def relative(path: Path) -> str:
+    return path.relative_to(FOLDER).as_posix()
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=relative)
 def test_a_shipped_space_loads_and_begins_with_its_command(path: Path) -> None:
+    """Co²L's spaces are named by their benchmark, the baselines' lie in a folder of that name."""
     space = load(path)
-    assert path.stem.startswith(space.benchmark)
+    name = space.benchmark if space.method == "co2l" else f"{space.benchmark}/{space.method}"
+    assert relative(path) == f"{name}.yaml"
     text = path.read_text()
-    assert text.splitlines()[0] == f"# python -m co2l.tune --space search_spaces/{path.name}"
+    assert text.splitlines()[0] == f"# python -m co2l.tune --space search_spaces/{name}.yaml"
     assert sum(1 for _ in space.cells()) == space.size
 
 
@@ -98,6 +105,53 @@ def test_the_price_of_the_papers_grid(name: str) -> None:
     assert planned.epochs_planned == 27 * E_0 + rest
     if name == "seq_cifar10":
         assert planned.ratio >= 2.49
+
+
+BASELINES = [name for name in METHODS if name != "co2l"]
+
+# The rates and weights of both sources on R-MNIST, buffers 200 and 500: the Co²L paper (table "chosen-param-table")
+# and the Dark Experience Replay release as the protocol lists it.
+SOURCES: dict[str, dict[str, set[float]]] = {
+    "er": {"eta": {0.1, 0.2}},
+    "gem": {"eta": {0.1, 0.3, 0.01}, "gamma": {0.5}},
+    "agem": {"eta": {0.1, 0.3}},
+    "fdr": {"eta": {0.1, 0.2}, "alpha": {1.0, 0.3}},
+    "gss": {"eta": {0.2}, "gmbs": {128}, "nb": {1}},
+    "hal": {"eta": {0.03, 0.1}, "hal_lambda": {0.1, 0.2}, "beta": {0.3, 0.5}, "gamma": {0.1}},
+    "der": {"eta": {0.1, 0.2}, "alpha": {0.5, 1.0}},
+    "derpp": {"eta": {0.1, 0.2}, "alpha": {1.0, 0.5}, "beta": {0.5, 1.0}},
+}
+
+
+def test_every_baseline_has_its_spaces() -> None:
+    shipped = {relative(path) for path in SHIPPED}
+    for name in BASELINES:
+        assert f"seq_digits/{name}.yaml" in shipped
+        assert (f"r_mnist/{name}.yaml" in shipped) == ("domain" in METHODS[name].scenarios)
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_baselines_grid_is_the_union_of_its_sources_and_one_more_rate_on_each_side(name: str) -> None:
+    path = FOLDER / "r_mnist" / f"{name}.yaml"
+    cells = list(load(path).cells())
+    assert "derived" in path.read_text()
+    for setting, values in SOURCES[name].items():
+        tried = sorted({getattr(cell.config.settings, setting) for cell in cells})
+        if setting == "eta":
+            assert set(tried[1:-1]) == values
+        else:
+            assert set(tried) == values
+    assert {cell.values["buffer_size"] for cell in cells} == {200, 500}
+    for cell in cells:
+        assert cell.config.settings.model_dump().items() >= {"epochs": 1, "batch_size": 128}.items()
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_a_baselines_digits_are_few_and_counted(name: str) -> None:
+    path = FOLDER / "seq_digits" / f"{name}.yaml"
+    cells = plan(load(path)).cells
+    assert 4 <= cells <= 16
+    assert f"{cells} cells" in path.read_text()
 
 
 def test_the_digits_share_first_stages() -> None:

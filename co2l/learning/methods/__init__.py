@@ -9,10 +9,22 @@ from co2l.data.benchmarks import benchmark as find_benchmark
 from co2l.data.streams import Split
 from co2l.errors import Co2lError, unknown
 from co2l.learning.config import RunConfig, validate
+from co2l.learning.methods.agem import AGEM
 from co2l.learning.methods.base import Method
+from co2l.learning.methods.classifier import ClassifierLearner
 from co2l.learning.methods.co2l import Co2L
+from co2l.learning.methods.der import DER, DERpp
+from co2l.learning.methods.er import ER
+from co2l.learning.methods.fdr import FDR
+from co2l.learning.methods.finetune import Finetune
+from co2l.learning.methods.gem import GEM
+from co2l.learning.methods.gss import GSS
+from co2l.learning.methods.hal import HAL
+from co2l.learning.methods.icarl import ICaRL
+from co2l.learning.methods.joint import Joint
 
-METHODS: dict[str, type[Method]] = {"co2l": Co2L}
+BASELINES: tuple[type[ClassifierLearner], ...] = (Joint, Finetune, ER, GEM, AGEM, ICaRL, FDR, GSS, HAL, DER, DERpp)
+METHODS: dict[str, type[Method]] = {"co2l": Co2L, **{kind.name: kind for kind in BASELINES}}
 
 
 def configure(

@@ -17,7 +17,7 @@ from torch import Tensor
 from co2l.data.benchmarks import Benchmark
 from co2l.data.streams import Samples
 from co2l.learning.config import Settings
-from co2l.learning.schedule import Schedule
+from co2l.learning.schedule import Constant, Schedule
 
 Classifier = Callable[[Tensor], Tensor]  # normalised images -> one logit per class
 
@@ -25,6 +25,7 @@ Classifier = Callable[[Tensor], Tensor]  # normalised images -> one logit per cl
 class Method(ABC):
     settings_type: ClassVar[type[Settings]]
     scenarios: ClassVar[frozenset[str]] = frozenset({"class", "domain"})
+    jointly: ClassVar[bool] = False  # learns in the last stage only, and there from all tasks' samples at once
 
     @classmethod
     @abstractmethod
@@ -41,7 +42,7 @@ class Method(ABC):
         """Draw the initial weights from the seed."""
 
     @abstractmethod
-    def schedule(self, t: int) -> Schedule:
+    def schedule(self, t: int) -> Schedule | Constant:
         """The epochs and learning rates of task `t` (0-based)."""
 
     @abstractmethod
@@ -56,6 +57,10 @@ class Method(ABC):
     def step(self, batch: Tensor, lr: float, generator: torch.Generator) -> dict[str, Tensor]:
         """One update; returns the losses by name, without waiting for the device."""
 
+    def views(self, batch: Tensor) -> int:
+        """How many augmented images a step makes of `batch`, for the speed that is shown."""
+        return len(batch)
+
     @abstractmethod
     def end_task(self, t: int, task: Samples) -> None:
         """Keep of task `t` what later tasks may use. Runs before task t+1, and never after the last one."""
@@ -63,6 +68,11 @@ class Method(ABC):
     @abstractmethod
     def classifier(self, t: int, task: Samples, probe: str) -> Classifier:
         """The classifier after task `t`: the method's own, or a probe trained for the purpose."""
+
+    @classmethod
+    @abstractmethod
+    def matrix_probe(cls, settings: Any) -> str | None:
+        """The probe behind the accuracies after every task, or None if there are none."""
 
     @abstractmethod
     def final_probe(self) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -16,14 +16,15 @@ from torch.nn import functional as F
 
 from co2l.data.augmentation import augment
 from co2l.data.benchmarks import Benchmark, normalise
-from co2l.data.buffer import Buffer, Policy, Union
+from co2l.data.buffer import Buffer, Union
 from co2l.data.randomness import stream
 from co2l.data.streams import Samples
 from co2l.errors import Co2lError
-from co2l.learning.config import Every, Later, Probe, Settings
+from co2l.learning.config import Every, First, Later, Probe, Settings
 from co2l.learning.encoders import Encoder, Projector, build_encoder, initialised
 from co2l.learning.losses import matching, relation_distillation, similarity, supcon
 from co2l.learning.methods.base import Classifier, Method
+from co2l.learning.optimiser import Optimiser
 from co2l.learning.probe import ProbeRecipe, train_probe
 from co2l.learning.schedule import Schedule
 
@@ -31,6 +32,11 @@ Distillation = Literal["ird", "seed", "mse_embedding", "mse_projection", "none"]
 
 
 class Co2LSettings(Settings):
+    E_0: First[int] = Field(ge=1, description="epochs of task 1")
+    E_t: Later[int] = Field(ge=1, description="epochs of each later task")
+    buffer_size: Later[Annotated[int, Field(ge=0)] | Literal["unlimited"]] = Field(
+        200, union_mode="left_to_right", description="samples kept of past tasks (M)"
+    )
     tau: Every[float] = Field(gt=0, description="temperature τ of the contrastive loss, above 0")
     base_temperature: Every[float] = Field(0.07, gt=0, description="scale of the contrastive loss: τ/this")
     reduction: Every[Literal["mean", "sum"]] = Field("mean", description="mean (code) or sum (paper) over views")
@@ -49,8 +55,13 @@ class Co2LSettings(Settings):
     past_batchnorm: Later[Literal["batch", "running"]] = Field(
         "batch", description="the past model's BatchNorm statistics"
     )
-    buffer_policy: Later[Policy] = Field("class_balanced", description="class_balanced or reservoir")
+    buffer_policy: Later[Literal["class_balanced", "reservoir"]] = Field(
+        "class_balanced", description="class_balanced or reservoir"
+    )
     replay: Later[bool] = Field(True, description="learn the representation from buffered samples too")
+    matrix_probe: Probe[Literal["fast", "paper", "none"]] = Field(
+        "fast", description="how the accuracy matrix is measured after every task"
+    )
     probe: Probe[Literal["paper", "fast"]] = Field("paper", description="linear evaluation behind the result")
     probe_epochs: Probe[int] = Field(100, ge=1, description="epochs of the linear evaluation")
     probe_lr: Probe[float] = Field(1.0, gt=0, description="learning rate of the linear evaluation")
@@ -58,6 +69,9 @@ class Co2LSettings(Settings):
         "domain_class", description="what the linear evaluation draws evenly; they differ on rotated benchmarks"
     )
     probe_batch_size: Probe[int] = Field(256, ge=1, description="batch size of the linear evaluation")
+
+    def epochs_per_task(self, tasks: int) -> list[int]:
+        return [self.E_0] + [self.E_t] * (tasks - 1)
 
 
 # The paper's chosen values (appendix, Table 4); digits were chosen here, see docs/reproduction.md.
@@ -116,13 +130,7 @@ class Co2L(Method):
         self.psi = initialised(self._network, seed, "init").to(device)
         self.psi.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # missing in torch's types
         self.psi_past: Network | None = None
-        self.optimiser = torch.optim.SGD(
-            self.psi.parameters(),
-            lr=settings.eta,
-            momentum=settings.momentum,
-            weight_decay=settings.weight_decay,
-            fused=True,
-        )
+        self.optimiser = Optimiser(self.psi, settings)
         self.memory = self._no_memory()
 
     def _network(self) -> Network:
@@ -186,12 +194,11 @@ class Co2L(Method):
             losses["distill"] = self._distillation(views, h, projection, relations)
             loss = loss + self.settings.distill_power * losses["distill"]
 
-        for group in self.optimiser.param_groups:
-            group["lr"] = lr
-        self.optimiser.zero_grad()
-        loss.backward()
-        self.optimiser.step()
+        self.optimiser.descend(loss, lr)
         return {name: value.detach() for name, value in losses.items()}
+
+    def views(self, batch: Tensor) -> int:
+        return 2 * len(batch)
 
     def _on_sphere(self, projection: Tensor) -> Tensor:
         return F.normalize(projection) if self.settings.normalise else projection
@@ -236,20 +243,21 @@ class Co2L(Method):
         data = Union(task, t, self.memory)
         return train_probe(self.psi.f, self.benchmark, data, recipe, seed=self.seed, t=t)
 
+    @classmethod
+    def matrix_probe(cls, settings: Co2LSettings) -> str | None:
+        return None if settings.matrix_probe == "none" else settings.matrix_probe
+
     def final_probe(self) -> str:
         return self.settings.probe
 
     def state(self) -> dict[str, Any]:
-        momentum = {
-            name: self.optimiser.state[parameter]["momentum_buffer"]
-            for name, parameter in self.psi.named_parameters()
-            if self.optimiser.state[parameter].get("momentum_buffer") is not None
+        return {
+            "psi": dict(self.psi.state_dict()),
+            "momentum": self.optimiser.momentum(),
+            "memory": self.memory.state(),
         }
-        return {"psi": dict(self.psi.state_dict()), "momentum": momentum, "memory": self.memory.state()}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         self.psi.load_state_dict(state["psi"])
         self.memory = Buffer.from_state(state["memory"], self.device)
-        for name, parameter in self.psi.named_parameters():
-            momentum = state["momentum"].get(name)
-            self.optimiser.state[parameter]["momentum_buffer"] = None if momentum is None else momentum.to(self.device)
+        self.optimiser.load_momentum(state["momentum"])

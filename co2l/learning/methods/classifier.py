@@ -1,0 +1,126 @@
+"""What the baselines share: a network with one linear head, trained by SGD at a constant rate on one view per sample.
+
+A baseline's module shows only its mechanism: what `learn` makes of a batch, and what is kept for later.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from co2l.data.augmentation import augment
+from co2l.data.benchmarks import Benchmark, normalise
+from co2l.data.buffer import Buffer, Union
+from co2l.data.randomness import stream
+from co2l.data.streams import Samples
+from co2l.learning.config import Every, Probe, Settings
+from co2l.learning.encoders import Encoder, build_encoder, initialised
+from co2l.learning.methods.base import Classifier, Method
+from co2l.learning.methods.baseline_defaults import defaults_of
+from co2l.learning.optimiser import Optimiser
+from co2l.learning.schedule import Constant
+
+
+class ClassifierSettings(Settings):
+    momentum: Every[float] = Field(0.0, ge=0, lt=1)
+    weight_decay: Every[float] = Field(0.0, ge=0)
+    batch_size: Every[int] = Field(32, ge=2, description="samples of the current task per batch")
+    epochs: Every[int] = Field(ge=1, description="epochs of every task")
+    augment: Every[bool] = Field(True, description="learn from the benchmark's random views, or from plain images")
+
+    def epochs_per_task(self, tasks: int) -> list[int]:
+        return [self.epochs] * tasks
+
+
+class SequentialSettings(ClassifierSettings):
+    matrix_probe: Probe[Literal["own", "none"]] = Field(
+        "own", description="measure the accuracy matrix after every task with the method's own classifier, or not"
+    )
+
+
+class Network(nn.Module):
+    """One logit per class of the whole stream, whatever the task."""
+
+    def __init__(self, encoder: Encoder, classes: int) -> None:
+        super().__init__()
+        self.encoder, self.head = encoder, nn.Linear(encoder.dim, classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.encoder(x))  # type: ignore[no-any-return]  # nn.Module returns Any
+
+
+class ClassifierLearner(Method):
+    name: ClassVar[str]
+    settings: ClassifierSettings
+
+    @classmethod
+    def defaults(cls, benchmark: Benchmark) -> dict[str, Any]:
+        return defaults_of(cls.name, benchmark.name, cls.settings_type.model_fields)
+
+    @classmethod
+    def check(cls, settings: Any, benchmark: Benchmark, *, where: str = "") -> None:
+        """Nothing: every combination of these settings can be learned with."""
+
+    def __init__(self, settings: Any, benchmark: Benchmark, seed: int, device: torch.device) -> None:
+        self.settings, self.benchmark, self.seed, self.device = settings, benchmark, seed, device
+        self.network = initialised(self._network, seed, "init").to(device)
+        self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # missing in torch's types
+        self.optimiser = Optimiser(self.network, settings)
+
+    def _network(self) -> Network:
+        encoder = build_encoder(self.settings.encoder, self.benchmark.image_shape, self.settings.width)
+        return Network(encoder, self.benchmark.num_classes)
+
+    def schedule(self, t: int) -> Constant:  # noqa: ARG002  # the same for every task
+        return Constant(self.settings.eta, self.settings.epochs)
+
+    def begin_task(self, t: int, task: Samples) -> None:
+        self.t, self.D = t, Union(task, t, self.mixed_in())
+        self.network.train()
+
+    def mixed_in(self) -> Buffer:
+        """Past samples that epochs go over like those of the task."""
+        return Buffer.empty(self.benchmark.image_shape, self.device)
+
+    def draw(self, epoch: int) -> list[Tensor]:
+        order = stream(self.seed, "task", self.t, "epoch", epoch, "order")
+        return list(torch.randperm(len(self.D), generator=order).split(self.settings.batch_size))
+
+    def step(self, batch: Tensor, lr: float, generator: torch.Generator) -> dict[str, Tensor]:
+        images, labels, _ = self.D.gather(batch)
+        now = Samples(images, torch.arange(len(images), device=self.device), labels)
+        return {name: loss.detach() for name, loss in self.learn(now, lr, generator).items()}
+
+    @abstractmethod
+    def learn(self, now: Samples, lr: float, generator: torch.Generator) -> dict[str, Tensor]:
+        """Update the network on the batch `now`; returns the losses by name."""
+
+    def view(self, images: Tensor, generator: torch.Generator) -> Tensor:
+        """What the network is shown of un-augmented images: a random view of each."""
+        shown = augment(images, self.benchmark.augmentation, generator) if self.settings.augment else images
+        return normalise(shown, self.benchmark)
+
+    def end_task(self, t: int, task: Samples) -> None:
+        """Keep nothing."""
+
+    def classifier(self, t: int, task: Samples, probe: str) -> Classifier:  # noqa: ARG002  # it is trained already
+        return self.network.eval()
+
+    @classmethod
+    def matrix_probe(cls, settings: SequentialSettings) -> str | None:
+        return None if settings.matrix_probe == "none" else "own"
+
+    def final_probe(self) -> str:
+        return "own"
+
+    def state(self) -> dict[str, Any]:
+        return {"network": dict(self.network.state_dict()), "momentum": self.optimiser.momentum()}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        self.network.load_state_dict(state["network"])
+        self.optimiser.load_momentum(state["momentum"])

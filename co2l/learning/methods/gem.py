@@ -1,0 +1,62 @@
+"""GEM (Lopez-Paz and Ranzato 2017): no step may raise the loss on any past task's memory, to first order."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+import torch
+from pydantic import Field
+from scipy.optimize import nnls
+from torch import Tensor
+from torch.nn import functional as F
+
+from co2l.data.streams import Samples
+from co2l.learning.config import Later, Settings
+from co2l.learning.gradients import descend_along, gradient, group_gradients
+from co2l.learning.methods.rehearsal import BoundarySettings, EqualTaskShares
+
+
+class GEMSettings(BoundarySettings):
+    gamma: Later[float] = Field(ge=0, description="margin γ: how far every past gradient is followed at least")
+
+
+def project(g: Tensor, G: Tensor, gamma: float) -> Tensor:
+    """g + Gᵀv with v = argmin ½vᵀGGᵀv + (Gg)ᵀv over v ≥ γ, the dual of the closest vector that obeys all rows of G.
+
+    With v = γ + u it is a least-squares problem over u ≥ 0, in as many dimensions as there are past tasks.
+    """
+    product = (G @ G.T).double().cpu().numpy()
+    linear = (G @ g).double().cpu().numpy() + product @ np.full(len(G), gamma)
+    values, vectors = np.linalg.eigh(product)
+    kept = values > values.max(initial=0.0) * len(G) * np.finfo(np.float32).eps  # of the precision of G, not of product
+    root = np.sqrt(values[kept])
+    u, _ = nnls(root[:, None] * vectors.T[kept], -(vectors.T[kept] @ linear) / root)
+    return g + torch.as_tensor(gamma + u, dtype=G.dtype, device=G.device) @ G
+
+
+class GEM(EqualTaskShares):
+    name = "gem"
+    settings_type: ClassVar[type[Settings]] = GEMSettings
+    settings: GEMSettings
+
+    def learn(self, now: Samples, lr: float, generator: torch.Generator) -> dict[str, Tensor]:
+        loss = F.cross_entropy(self.network(self.view(now.images, generator)), now.labels)
+        g = gradient(self.network, loss)
+        if len(self.memory):
+            G = self.past_gradients(generator)
+            if bool((G @ g < 0).any()):
+                g = project(g, G, self.settings.gamma)
+        descend_along(g, self.network, self.optimiser, lr)
+        return {"ce": loss}
+
+    def past_gradients(self, generator: torch.Generator) -> Tensor:
+        """The gradient of every past task on its memory, one row each."""
+        x = self.view(self.memory.images, generator)
+        tasks, counts = self.memory.tasks.unique(return_counts=True)
+        column = torch.arange(int(counts.max()), device=self.device)
+        # a task with fewer samples than the others fills its row with some again, at weight 0
+        rows = torch.stack(
+            [(self.memory.tasks == t).nonzero().squeeze(1)[column % n] for t, n in zip(tasks, counts, strict=True)]
+        )
+        return group_gradients(self.network, x[rows], self.memory.labels[rows], (column < counts[:, None]).float())

@@ -1,0 +1,99 @@
+"""HAL (Chaudhry et al. 2021): replay, and steps must not move the predictions on learned anchor points.
+
+When a task ends, one anchor per class is learned: the point that the network would forget most if it were tuned on
+the buffer, near the task's mean feature φ. Anchors are kept beside the buffer, one image per class and task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import torch
+from pydantic import Field
+from torch import Tensor
+from torch.func import functional_call
+from torch.nn import functional as F
+
+from co2l.data.benchmarks import Benchmark
+from co2l.data.randomness import stream
+from co2l.data.streams import Samples
+from co2l.learning.config import Every, Later, Settings
+from co2l.learning.methods.rehearsal import OnlineSettings, Rehearsal
+
+ANCHOR_STEPS = 100
+
+
+class HALSettings(OnlineSettings):
+    hal_lambda: Later[float] = Field(ge=0, description="weight λ of keeping the predictions on anchors")
+    beta: Every[float] = Field(ge=0, le=1, description="β: how slowly the mean feature φ follows")
+    gamma: Later[float] = Field(ge=0, description="weight γ of an anchor's distance to φ (α in the Co²L paper's table)")
+
+
+class HAL(Rehearsal):
+    name = "hal"
+    settings_type: ClassVar[type[Settings]] = HALSettings
+    settings: HALSettings
+
+    @classmethod
+    def shares(cls, benchmark: Benchmark) -> tuple[int, str]:
+        return benchmark.tasks, "tasks"
+
+    def __init__(self, settings: Any, benchmark: Benchmark, seed: int, device: torch.device) -> None:
+        super().__init__(settings, benchmark, seed, device)
+        self.anchors = torch.empty(0, *benchmark.image_shape, device=device)
+        self.phi = torch.zeros(self.network.encoder.dim, device=device)
+
+    def begin_task(self, t: int, task: Samples) -> None:
+        super().begin_task(t, task)
+        self.phi = torch.zeros_like(self.phi)
+
+    def learn(self, now: Samples, lr: float, generator: torch.Generator) -> dict[str, Tensor]:
+        x, past = self.view(now.images, generator), self.recall(self.settings.minibatch_size, generator)
+        loss = F.cross_entropy(self.network(torch.cat([x, past.x])), torch.cat([now.labels, past.labels]))
+        losses = {"ce": loss}
+        if len(self.anchors):
+            ahead = self._ahead(loss, lr)
+            with torch.no_grad():
+                predicted = functional_call(self.network, ahead, (self.anchors,))
+            losses["anchors"] = F.mse_loss(self.network(self.anchors), predicted)
+            loss = loss + self.settings.hal_lambda * losses["anchors"]
+        self.optimiser.descend(loss, lr)
+        with torch.no_grad():
+            self.phi = self.phi.lerp(self.network.encoder(x).mean(0), 1 - self.settings.beta)
+        share = self.settings.buffer_size // self.benchmark.tasks
+        self.memory = self.memory.take(now, self.t, share, "ring", generator)
+        return losses
+
+    def _ahead(self, loss: Tensor, lr: float) -> dict[str, Tensor]:
+        """The parameters after a plain step down `loss`, whose graph is kept."""
+        parameters = dict(self.network.named_parameters())
+        gradients = torch.autograd.grad(loss, list(parameters.values()), retain_graph=True)
+        return {name: (p - lr * g).detach() for (name, p), g in zip(parameters.items(), gradients, strict=True)}
+
+    def end_task(self, t: int, task: Samples) -> None:
+        """Learn the task's anchors."""
+        self.network.eval()
+        generator = stream(self.seed, "task", t, "anchors", device=self.device)
+        past = self.recall(self.settings.batch_size, generator)
+        lr, network = self.settings.eta, self.network
+        tuned = self._ahead(F.cross_entropy(network(past.x), past.labels), lr)
+        classes = task.labels.unique()
+        shape = (len(classes), *self.benchmark.image_shape)
+        e = torch.rand(shape, generator=generator, device=self.device)
+        for _ in range(ANCHOR_STEPS):
+            e.requires_grad_(True)
+            features = network.encoder(e)
+            forgotten = F.cross_entropy(functional_call(network, tuned, (e,)), classes, reduction="sum")
+            known = F.cross_entropy(network.head(features), classes, reduction="sum")
+            away = (features - self.phi).square().sum()
+            (g,) = torch.autograd.grad(known - forgotten + self.settings.gamma * away, e)
+            e = (e - lr * g).detach()
+        self.anchors = torch.cat([self.anchors, e])
+
+    def state(self) -> dict[str, Any]:
+        return {**super().state(), "anchors": self.anchors, "phi": self.phi}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        super().load_state(state)
+        self.anchors, self.phi = state["anchors"].to(self.device), state["phi"].to(self.device)

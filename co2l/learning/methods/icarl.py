@@ -1,0 +1,99 @@
+"""iCaRL (Rebuffi et al. 2017): distilled binary cross-entropy, herded exemplars, and the nearest mean of them.
+
+An exemplar stands for its class among all seen so far, which is why it serves only streams that bring new classes.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import ClassVar
+
+import torch
+from pydantic import Field
+from torch import Tensor
+from torch.nn import functional as F
+
+from co2l.data.benchmarks import Benchmark, normalise
+from co2l.data.buffer import Buffer
+from co2l.data.buffer_policies import herding_ranks
+from co2l.data.randomness import stream
+from co2l.data.streams import Samples
+from co2l.learning.config import Every, Settings
+from co2l.learning.methods.base import Classifier
+from co2l.learning.methods.classifier import Network, SequentialSettings
+from co2l.learning.methods.rehearsal import M, Rehearsal
+from co2l.learning.probe import ENCODING_BATCH
+
+
+class ICaRLSettings(SequentialSettings):
+    buffer_size: Every[int] = Field(200, ge=1, description=M)  # the first task is already judged by its exemplars
+
+
+def distilled_targets(labels: Tensor, old: Tensor | None, before: int, seen: int) -> Tensor:
+    """One-hot for the `seen` classes; for the first `before` of them what the old network answered instead."""
+    targets = F.one_hot(labels, seen).float()
+    if old is not None:
+        targets[:, :before] = old[:, :before].sigmoid()
+    return targets
+
+
+class ICaRL(Rehearsal):
+    name = "icarl"
+    settings_type: ClassVar[type[Settings]] = ICaRLSettings
+    settings: ICaRLSettings
+    scenarios = frozenset({"class"})
+
+    @classmethod
+    def shares(cls, benchmark: Benchmark) -> tuple[int, str]:
+        return benchmark.num_classes, "classes"
+
+    def mixed_in(self) -> Buffer:
+        return self.memory
+
+    def begin_task(self, t: int, task: Samples) -> None:
+        super().begin_task(t, task)
+        self.old: Network | None = copy.deepcopy(self.network).eval() if t > 0 else None
+
+    def learn(self, now: Samples, lr: float, generator: torch.Generator) -> dict[str, Tensor]:
+        x = self.view(now.images, generator)
+        before = self.t * self.benchmark.classes_per_task
+        seen = before + self.benchmark.classes_per_task
+        with torch.no_grad():
+            old = None if self.old is None else self.old(x)
+        targets = distilled_targets(now.labels, old, before, seen)
+        loss = F.binary_cross_entropy_with_logits(self.network(x)[:, :seen], targets)
+        self.optimiser.descend(loss, lr)
+        return {"bce": loss}
+
+    def end_task(self, t: int, task: Samples) -> None:
+        self.memory = self._exemplars(t, task)
+
+    def _exemplars(self, t: int, task: Samples) -> Buffer:
+        """The buffer with the classes of task `t`: M/#classes of each class, the first of its herding order."""
+        classes = (t + 1) * self.benchmark.classes_per_task
+        each = self.settings.buffer_size // classes
+        rows = torch.arange(len(task), device=self.device).split(ENCODING_BATCH)
+        features = torch.cat([self._features(task.gather(part)) for part in rows])
+        ranks = herding_ranks(features, task.labels, each)
+        # equal shares leave nothing to draw: the generator is never asked
+        return self.memory.take(
+            task, t, each * classes, "class_balanced", stream(self.seed, "task", t, "buffer"), priorities=ranks
+        )
+
+    @torch.no_grad()
+    def _features(self, images: Tensor) -> Tensor:
+        self.network.eval()
+        return F.normalize(self.network.encoder(normalise(images, self.benchmark)))
+
+    def classifier(self, t: int, task: Samples, probe: str) -> Classifier:  # noqa: ARG002  # there is one way
+        exemplars = self._exemplars(t, task)
+        features = self._features(exemplars.images)
+        classes = exemplars.labels.unique()
+        means = F.normalize(torch.stack([features[exemplars.labels == label].mean(0) for label in classes]))
+
+        def nearest(x: Tensor) -> Tensor:
+            logits = torch.full((len(x), self.benchmark.num_classes), -torch.inf, device=self.device)
+            logits[:, classes] = -torch.cdist(F.normalize(self.network.encoder(x)), means)
+            return logits
+
+        return nearest

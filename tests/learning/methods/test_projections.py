@@ -1,0 +1,110 @@
+"""GEM's and A-GEM's projected gradients against a brute-force solution of the quadratic program."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from tiny import begun, plain
+from torch.nn import functional as F
+
+from co2l.learning.gradients import gradient, group_gradients, sample_gradients
+from co2l.learning.methods import agem, gem
+
+rng = np.random.default_rng(0)
+CASES = [(rng.normal(size=d), rng.normal(size=(k, d))) for k, d in [(1, 3), (2, 5), (3, 4), (4, 9), (4, 9), (5, 5)]]
+
+
+def brute_force(g: np.ndarray, G: np.ndarray, gamma: float) -> np.ndarray:
+    """v = argmin ½vᵀGGᵀv + (Gg)ᵀv, v ≥ γ: the best feasible stationary point over all sets of active bounds."""
+    P, q, k = G @ G.T, G @ g, len(G)
+    best, value = None, np.inf
+    for active in itertools.product([True, False], repeat=k):
+        bound = np.array(active)
+        v = np.full(k, gamma)
+        if not bound.all():
+            v[~bound] = np.linalg.solve(P[np.ix_(~bound, ~bound)], -q[~bound] - P[np.ix_(~bound, bound)] @ v[bound])
+        objective = v @ P @ v / 2 + q @ v
+        if (v >= gamma - 1e-12).all() and objective < value:
+            best, value = v, objective
+    assert best is not None
+    return g + best @ G
+
+
+@pytest.mark.parametrize("gamma", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize(("g", "G"), CASES)
+def test_gem_solves_the_quadratic_program(g: np.ndarray, G: np.ndarray, gamma: float) -> None:
+    found = gem.project(torch.tensor(g), torch.tensor(G), gamma).numpy()
+    np.testing.assert_allclose(found, brute_force(g, G, gamma), atol=1e-6)
+    if gamma == 0:
+        assert (G @ found >= -1e-6).all()  # no past task's loss rises
+    if gamma == 0 and (G @ g >= 0).all():
+        np.testing.assert_allclose(found, g, atol=1e-9)
+
+
+def test_gem_with_a_repeated_constraint() -> None:
+    g, row = torch.tensor([-1.0, 2.0]), torch.tensor([1.0, 0.0])
+    torch.testing.assert_close(gem.project(g, torch.stack([row, row]), 0.0), torch.tensor([0.0, 2.0]))
+
+
+@pytest.mark.parametrize(("g", "G"), CASES)
+def test_agem_is_the_program_with_one_constraint(g: np.ndarray, G: np.ndarray) -> None:
+    for sign in (1, -1):
+        r = sign * G[0]
+        found = agem.project(torch.tensor(g), torch.tensor(r)).numpy()
+        np.testing.assert_allclose(found, brute_force(g, r[None], 0.0), atol=1e-12)
+        assert found @ r >= -1e-9
+
+
+def test_agem_without_a_reference_gradient() -> None:
+    g = torch.tensor([1.0, -2.0])
+    torch.testing.assert_close(agem.project(g, torch.zeros(2)), g)
+
+
+def test_batched_gradients_are_those_of_one_group_at_a_time() -> None:
+    learner = begun("gem", steps=1, tasks=3, buffer_size=18)  # 3 samples of each of 5 tasks, 2 of them past
+    memory, network = learner.memory, learner.network
+    batched = learner.past_gradients(torch.Generator())
+    x = plain(memory)
+    assert memory.tasks.bincount().tolist() == [3, 3]
+    for t in (0, 1):
+        own = memory.tasks == t
+        alone = gradient(network, F.cross_entropy(network(x[own]), memory.labels[own]))
+        torch.testing.assert_close(batched[t], alone, atol=1e-6, rtol=1e-4)
+    each = sample_gradients(network, x, memory.labels)
+    for i in range(len(memory)):
+        alone = gradient(network, F.cross_entropy(network(x[i : i + 1]), memory.labels[i : i + 1]))
+        torch.testing.assert_close(each[i], alone, atol=1e-6, rtol=1e-4)
+
+
+def test_padding_does_not_count() -> None:
+    learner = begun("gem", steps=1, tasks=2)
+    x, labels = plain(learner.memory)[:3], learner.memory.labels[:3]
+    weights = torch.tensor([[1.0, 1.0, 0.0]])
+    padded = group_gradients(learner.network, x[None], labels[None], weights)[0]
+    alone = gradient(learner.network, F.cross_entropy(learner.network(x[:2]), labels[:2]))
+    torch.testing.assert_close(padded, alone, atol=1e-6, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["gem", "agem"])
+def test_a_step_is_taken_along_the_projected_gradient(name: str) -> None:
+    """After the step θ ← θ − lr·g̃, where g̃ is recomputed here from the buffer and the batch."""
+    learner = begun(name, steps=2, tasks=3, minibatch_size=100, gamma=0.5)
+    network, memory = learner.network, learner.memory
+    batch = learner.draw(1)[2]
+    x, y, _ = learner.D.gather(batch)
+    g = gradient(network, F.cross_entropy(network(x.float() / 255), y)).double().numpy()
+    groups = [memory.tasks == t for t in (0, 1)] if name == "gem" else [memory.tasks >= 0]
+    G = np.stack(
+        [
+            gradient(network, F.cross_entropy(network(plain(memory)[own]), memory.labels[own])).double().numpy()
+            for own in groups
+        ]
+    )
+    expected = g if (G @ g >= 0).all() else brute_force(g, G, 0.5 if name == "gem" else 0.0)
+    before = torch.cat([p.detach().reshape(-1) for p in network.parameters()])
+    learner.step(batch, 0.1, torch.Generator().manual_seed(9))
+    after = torch.cat([p.detach().reshape(-1) for p in network.parameters()])
+    np.testing.assert_allclose(((before - after) / 0.1).double().numpy(), expected, atol=2e-5)
