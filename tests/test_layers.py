@@ -14,7 +14,7 @@ LAYERS = ["data", "learning", "search"]  # from the bottom; the commands beside 
 ENGINES = {
     "ray": {"search/engine.py", "search/trainable.py"},
     "optuna": {"search/study.py"},
-    "mlflow": {"search/tracking/__init__.py", "search/tracking/runs.py"},
+    "mlflow": {"search/tracking/runs.py", "search/tracking/models.py"},
 }
 
 

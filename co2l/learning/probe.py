@@ -53,7 +53,7 @@ class BalancedSampler:
 
 def train_probe(
     encoder: Encoder, benchmark: Benchmark, data: Union, recipe: ProbeRecipe, *, seed: int, t: int
-) -> nn.Module:
+) -> nn.Sequential:
     """The classifier `linear ∘ encoder` for normalised images; both are left in evaluation mode."""
     path = ("task", t, "probe")
     device = data.device

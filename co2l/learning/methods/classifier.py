@@ -20,7 +20,7 @@ from co2l.data.randomness import stream
 from co2l.data.streams import Samples
 from co2l.learning.config import Every, Probe, Settings
 from co2l.learning.encoders import Encoder, build_encoder, initialised
-from co2l.learning.methods.base import Classifier, Method
+from co2l.learning.methods.base import Method, Revisited
 from co2l.learning.methods.baseline_defaults import defaults_of
 from co2l.learning.optimiser import Optimiser
 from co2l.learning.schedule import Constant
@@ -43,15 +43,19 @@ class SequentialSettings(ClassifierSettings):
     )
 
 
-class Network(nn.Module):
+class Network(nn.Sequential):
     """One logit per class of the whole stream, whatever the task."""
 
     def __init__(self, encoder: Encoder, classes: int) -> None:
-        super().__init__()
-        self.encoder, self.head = encoder, nn.Linear(encoder.dim, classes)
+        super().__init__(encoder, nn.Linear(encoder.dim, classes))
 
-    def forward(self, x: Tensor) -> Tensor:
-        return self.head(self.encoder(x))  # type: ignore[no-any-return]  # nn.Module returns Any
+    @property
+    def encoder(self) -> Encoder:
+        return self[0]  # type: ignore[return-value]  # Sequential does not know its parts
+
+    @property
+    def head(self) -> nn.Module:
+        return self[1]
 
 
 class ClassifierLearner(Method):
@@ -108,7 +112,8 @@ class ClassifierLearner(Method):
     def end_task(self, t: int, task: Samples) -> None:
         """Keep nothing."""
 
-    def classifier(self, t: int, task: Samples, probe: str) -> Classifier:  # noqa: ARG002  # it is trained already
+    def classifier(self, t: int, task: Samples, probe: str, revisited: Revisited = ()) -> nn.Sequential:
+        del t, task, probe, revisited  # it is trained already
         return self.network.eval()
 
     @classmethod

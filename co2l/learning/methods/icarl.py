@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import torch
 from pydantic import Field
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from co2l.data.benchmarks import Benchmark, normalise
@@ -19,7 +19,8 @@ from co2l.data.buffer_policies import herding_ranks
 from co2l.data.randomness import stream
 from co2l.data.streams import Samples
 from co2l.learning.config import Every, Settings
-from co2l.learning.methods.base import Classifier
+from co2l.learning.encoders import build_encoder
+from co2l.learning.methods.base import Revisited
 from co2l.learning.methods.classifier import Network, SequentialSettings
 from co2l.learning.methods.rehearsal import M, Rehearsal
 from co2l.learning.probe import ENCODING_BATCH
@@ -35,6 +36,25 @@ def distilled_targets(labels: Tensor, old: Tensor | None, before: int, seen: int
     if old is not None:
         targets[:, :before] = old[:, :before].sigmoid()
     return targets
+
+
+class NearestMean(nn.Module):
+    """Features to minus their distance from the mean of each class's exemplars; classes without any are out."""
+
+    means: Tensor
+    known: Tensor
+
+    def __init__(self, dim: int, classes: int) -> None:
+        super().__init__()
+        self.register_buffer("means", torch.zeros(classes, dim))
+        self.register_buffer("known", torch.zeros(classes, dtype=torch.bool))
+
+    def learn(self, label: int, exemplars: Tensor) -> None:
+        self.means[label] = F.normalize(exemplars.mean(0), dim=0)
+        self.known[label] = True
+
+    def forward(self, h: Tensor) -> Tensor:
+        return (-torch.cdist(F.normalize(h), self.means)).masked_fill(~self.known, -torch.inf)
 
 
 class ICaRL(Rehearsal):
@@ -85,15 +105,16 @@ class ICaRL(Rehearsal):
         self.network.eval()
         return F.normalize(self.network.encoder(normalise(images, self.benchmark)))
 
-    def classifier(self, t: int, task: Samples, probe: str) -> Classifier:  # noqa: ARG002  # there is one way
+    def classifier(self, t: int, task: Samples, probe: str, revisited: Revisited = ()) -> nn.Sequential:
+        del probe, revisited  # there is one way
         exemplars = self._exemplars(t, task)
         features = self._features(exemplars.images)
-        classes = exemplars.labels.unique()
-        means = F.normalize(torch.stack([features[exemplars.labels == label].mean(0) for label in classes]))
+        nearest = NearestMean(features.shape[1], self.benchmark.num_classes).to(self.device)
+        for label in exemplars.labels.unique():
+            nearest.learn(int(label), features[exemplars.labels == label])
+        return nn.Sequential(self.network.encoder, nearest).eval()
 
-        def nearest(x: Tensor) -> Tensor:
-            logits = torch.full((len(x), self.benchmark.num_classes), -torch.inf, device=self.device)
-            logits[:, classes] = -torch.cdist(F.normalize(self.network.encoder(x)), means)
-            return logits
-
-        return nearest
+    @classmethod
+    def blank_classifier(cls, settings: ICaRLSettings, benchmark: Benchmark) -> nn.Sequential:
+        encoder = build_encoder(settings.encoder, benchmark.image_shape, settings.width)
+        return nn.Sequential(encoder, NearestMean(encoder.dim, benchmark.num_classes))
