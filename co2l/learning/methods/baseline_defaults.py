@@ -4,7 +4,7 @@ r_mnist: the table "Hyperparameters chosen in our experiments" of the Co²L pape
 augmentation, minibatches of the Dark Experience Replay release (DER release: aimagelab/mammoth, utils/best_args.py).
 seq_cifar10, seq_tiny_imagenet: the DER release, buffer 200. GEM, GSS and HAL were not run on Tiny-ImageNet by anybody
 (Table 1): their values there are *derived* from those on CIFAR-10. Joint is *derived* from the release's SGD.
-seq_digits, r_digits: chosen here on validation data, see docs/reproduction.md.
+seq_digits, r_digits: not tuned; a common rate and the weights of R-MNIST, to be searched.
 """
 
 from __future__ import annotations

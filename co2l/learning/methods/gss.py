@@ -65,7 +65,7 @@ class GSS(Rehearsal):
         if len(compared):
             images = normalise(self.memory.images[compared], self.benchmark)
             known = F.normalize(sample_gradients(self.network, images, self.memory.labels[compared]))
-            x, labels = normalise(now.images, self.benchmark)[None], now.labels[None]
+            x, labels = self._plain(now)[None], now.labels[None]
             batch = group_gradients(self.network, x, labels, torch.ones_like(labels, dtype=x.dtype))
             score = float(_scores(batch, known))
         free = max(self.settings.buffer_size - len(self.memory), 0)
@@ -73,9 +73,12 @@ class GSS(Rehearsal):
             self._replace(_part(now, slice(free)), torch.full((min(free, len(now)),), score, dtype=torch.float64), None)
         challengers = _part(now, slice(free, None))
         if len(challengers) and score < 1 and known is not None:
-            x = normalise(challengers.gather(torch.arange(len(challengers), device=self.device)), self.benchmark)
-            scores = _scores(sample_gradients(self.network, x, challengers.labels), known)
+            gradients = sample_gradients(self.network, self._plain(challengers), challengers.labels)
+            scores = _scores(gradients, known)
             self._replace(challengers, scores, generator)
+
+    def _plain(self, samples: Samples) -> Tensor:
+        return normalise(samples.gather(torch.arange(len(samples), device=self.device)), self.benchmark)
 
     def _replace(self, new: Samples, scores: Tensor, generator: torch.Generator | None) -> None:
         """Take in `new` with their scores: all of them, or those that win their slot."""

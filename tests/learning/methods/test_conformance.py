@@ -28,8 +28,8 @@ REPORTED = {"class": {"class_il", "task_il"}, "domain": {"domain_il"}}
 @every_method
 def test_learns_what_it_was_shown_last(name: str, tmp_path: Path) -> None:
     """Two classes are told apart after a few epochs, by far better than by chance."""
-    config = config_of(name, epochs=8, E_0=8, E_t=8, probe_epochs=10)
-    assert finish(config, tmp_path, tiny_stream(each=40)).final["task_il"][-1] > 75
+    config = config_of(name, epochs=12, E_0=12, E_t=12, probe_epochs=20)
+    assert finish(config, tmp_path, tiny_stream(each=60)).final["task_il"][-1] > 75
 
 
 @every_method
