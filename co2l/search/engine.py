@@ -134,13 +134,14 @@ def run_trials(
     gpus: float,
     max_concurrent: int | None,
     time_budget: float | None,
+    trainable: type[CellTrainable] = CellTrainable,
 ) -> None:
     """Until there is nothing left to run, the time is up, or somebody asks to stop."""
     check_resources(cpus, gpus)
     folder = tempfile.mkdtemp(prefix="co2l-tune-")
     try:
         tune.run(
-            tune.with_resources(CellTrainable, {"cpu": cpus, "gpu": gpus}),
+            tune.with_resources(trainable, {"cpu": cpus, "gpu": gpus}),
             name="trials",
             storage_path=folder,
             num_samples=-1,

@@ -19,7 +19,7 @@ from co2l.search.selection import Choice
 from co2l.search.space import Cell, Space
 from co2l.search.study import Record
 from co2l.search.tracking import Tracker
-from co2l.search.trainable import Assignment
+from co2l.search.trainable import Assignment, CellTrainable
 
 FLUSH_SECONDS = 60.0  # for tracking to catch up at the end; the rest waits in its spool
 STOP_SECONDS = 5.0  # the same, for who was asked to stop
@@ -57,7 +57,13 @@ class Outcome:
     untracked: int  # operations that wait for the tracking server
 
 
-def search(space: Space, options: Options, watcher: Watcher, asked_to_stop: Callable[[], bool]) -> Outcome:
+def search(
+    space: Space,
+    options: Options,
+    watcher: Watcher,
+    asked_to_stop: Callable[[], bool],
+    trainable: type[CellTrainable] = CellTrainable,
+) -> Outcome:
     """Run the search as far as it comes; the same call again continues it."""
     options.root.mkdir(parents=True, exist_ok=True)
     if options.address is None:  # a cluster's data are on its workers
@@ -86,6 +92,7 @@ def _search(
                     gpus=space.resources.gpus,
                     max_concurrent=options.max_concurrent,
                     time_budget=options.time_budget,
+                    trainable=trainable,
                 )
         choice, rows = Choice((), (), ()), list[Tested]()
         path = options.root / "selected" / f"{options.study}.yaml"

@@ -12,7 +12,7 @@ import pytest
 
 from co2l.search.plan import plan
 from co2l.search.selection import select
-from co2l.search.simulation import Simulation
+from co2l.search.simulation import Simulation, recorded
 from co2l.search.space import Cell, Space, load, parse
 from co2l.search.study import Record
 
@@ -136,3 +136,25 @@ def test_rungs_save_epochs_and_keep_the_best() -> None:
     assert some.run().epochs_trained < 0.7 * all_of.run().epochs_trained
     assert select(stopped, cut.entries.values()).selected == select(whole, full.entries.values()).selected
     assert {entry.status for entry in cut.entries.values()} == {"done", "pruned"}
+
+
+@pytest.mark.parametrize("algorithm", ["grid", "random", "tpe"])
+def test_a_recorded_grid_is_replayed(algorithm: str) -> None:
+    """Whoever draws it, a cell has the scores of its own row: at its rungs, and the last one as its result."""
+    grid = space_of(AXES, seeds=[0, 1], selection={"mean_over": ["buffer_size"]})
+    rng = random.Random(0)
+    rows = [[rng.uniform(0, 100) for _ in range(5)] for _ in range(48)]
+    keys = {} if algorithm == "grid" else {"samples": 7}
+    space = grid.replace(algorithm=algorithm, early_stop={"rungs": [1, 3], "keep": 0.5}, **keys)
+    simulation, record = simulate(space, 3, accuracy=recorded(grid, rows))
+    simulation.run()
+    row_of = {cell.key: row for cell, row in zip(grid.cells(), rows, strict=True)}
+    assert {entry.status for entry in record.entries.values()} == {"done", "pruned"}
+    for key, entry in record.entries.items():
+        assert entry.rungs == {tasks: row_of[key][tasks - 1] for tasks in entry.rungs}
+        assert entry.score == (row_of[key][4] if entry.status == "done" else None)
+
+
+def test_a_record_of_another_grid_is_refused() -> None:
+    with pytest.raises(ValueError, match="shorter"):
+        recorded(space_of(AXES), [[1.0] * 5] * 23)

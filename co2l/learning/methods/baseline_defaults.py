@@ -37,8 +37,8 @@ OWN: dict[str, dict[str, Values]] = {
         "seq_cifar10": dict(eta=0.03, gamma=0.5),
         "seq_tiny_imagenet": dict(eta=0.03, gamma=0.5),
         "r_mnist": dict(eta=0.1, gamma=0.5),
-        "seq_digits": dict(eta=0.1, gamma=0.5),
-        "r_digits": dict(eta=0.1, gamma=0.5),
+        "seq_digits": dict(eta=0.03, gamma=0.5),
+        "r_digits": dict(eta=0.03, gamma=0.5),
     },
     "agem": {
         "seq_cifar10": dict(eta=0.03),
