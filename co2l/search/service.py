@@ -70,11 +70,16 @@ def search(
         open_stream(space.benchmark, split=space.split, seed=space.seeds[0], data=options.data)
     record = Record.open(options.storage, options.study, space, fresh=options.fresh)
     with record.lease.beating():
-        return _search(space, options, record, watcher, lambda: asked_to_stop() or record.lease.lost)
+        return _search(space, options, record, watcher, lambda: asked_to_stop() or record.lease.lost, trainable)
 
 
 def _search(
-    space: Space, options: Options, record: Record, watcher: Watcher, asked_to_stop: Callable[[], bool]
+    space: Space,
+    options: Options,
+    record: Record,
+    watcher: Watcher,
+    asked_to_stop: Callable[[], bool],
+    trainable: type[CellTrainable],
 ) -> Outcome:
     tracker = Tracker.open(
         options.tracking_uri, options.study, space=space, artifact_root=None, spool=options.root / "spool"
