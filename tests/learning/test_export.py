@@ -41,7 +41,7 @@ def test_the_classifier_judges_raw_images_as_the_run_did(tmp_path: Path) -> None
         assert images.dtype == torch.uint8
         assert torch.allclose(probabilities.sum(1), torch.ones(len(samples)))
         right = (probabilities.argmax(1) == samples.labels).sum()
-        assert int(right) * 100 / len(samples) == result.final["class_il"][t]
+        assert int(right) * (100 / len(samples)) == result.final["class_il"][t]
     again = evaluated(tmp_path)
     assert (again[2].exports, again[3]) == (result.exports, 0)  # nothing is done twice
 
