@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
@@ -72,3 +72,8 @@ class Totals:
     epochs_trained: int
     epochs_reused: int
     seconds: float
+
+
+def totals(entries: Iterable[Entry]) -> Totals:
+    spent = [(entry.epochs_trained, entry.epochs_reused, entry.seconds) for entry in entries]
+    return Totals(sum(each[0] for each in spent), sum(each[1] for each in spent), sum(each[2] for each in spent))

@@ -17,7 +17,7 @@ import reprlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from pydantic import PrivateAttr
 
@@ -133,7 +133,7 @@ class Space(Document):
     def replace(self, *, where: str = "", **keys: Any) -> Space:
         """The space with some keys replaced, checked again; `where` says in errors who replaced them."""
         document = {name: getattr(self, name) for name in Document.model_fields} | keys
-        changed = parse(document, f"{self.source} with {where}" if where else self.source)
+        changed = parse(document, f"{self.source} with {where}" if where else self.source, type(self))
         changed._source = self.source
         return changed
 
@@ -184,17 +184,24 @@ def load(path: str | Path) -> Space:
     return parse(read(path), str(path))
 
 
-def parse(document: object, source: str) -> Space:
+S = TypeVar("S", bound="Space")
+
+
+@overload
+def parse(document: object, source: str) -> Space: ...
+@overload
+def parse(document: object, source: str, kind: type[S]) -> S: ...
+def parse(document: object, source: str, kind: type[Space] = Space) -> Space:
     """The space in plain data, as YAML reads it; `source` is what errors name as its place."""
     try:
-        return _parse(document, source)
+        return _parse(document, source, kind)
     except Co2lError as error:  # it may quote a name of several lines
         what, fix = (re.sub(r"\s*[\r\n]\s*", " ", text) for text in (error.what, error.fix))
         raise Co2lError(what, where=error.where, fix=fix) from None
 
 
-def _parse(document: object, source: str) -> Space:
-    space = shaped(document, Space, source)
+def _parse(document: object, source: str, kind: type[Space]) -> Space:
+    space = shaped(document, kind, source)
     space._source = source
     if space.benchmark not in BENCHMARKS:
         raise unknown("benchmark", space.benchmark, BENCHMARKS, where=f"{source}: benchmark")

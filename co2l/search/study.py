@@ -13,6 +13,7 @@ import random
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import optuna
@@ -24,7 +25,7 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 from co2l.errors import Co2lError
 from co2l.learning.config import VERSION
 from co2l.search.document import Range, Value
-from co2l.search.reports import Configuration, Entry, Report, Status, Totals
+from co2l.search.reports import Configuration, Entry, Report, Status, Totals, totals
 from co2l.search.selection import group, lists, outcomes, relative
 from co2l.search.space import Cell, Space, difference
 
@@ -69,17 +70,16 @@ class Record:
             study = found[name]._study_id if name in found else opened.create_new_study(maximise, name)
             if before is None:
                 opened.set_study_user_attr(study, "space", now)
+            opened.set_study_user_attr(study, "limits", {"samples": space.samples, "retries": space.retries})
             return cls(opened, study, name, space, place)
 
     def _read(self, trial: FrozenTrial) -> None:
-        attrs, status = trial.user_attrs, STATUS[trial.state]
-        if "cell" not in attrs:
+        entry = _entry(trial)
+        if entry is None:
             raise Co2lError(f"study '{self.name}' is not a search of ours", where=self._place, fix="use --study NEW")
-        if status == "running":  # its driver died: nobody runs it now
+        if entry.status == "running":  # its driver died: nobody runs it now
             self._storage.set_trial_state_values(trial._trial_id, TrialState.WAITING)
-            status = "pending"
-        entry = Entry(trial._trial_id, attrs["cell"], attrs["values"], attrs["seed"], status, **attrs["attempts"])
-        entry.score, entry.rungs = trial.value, dict(trial.intermediate_values)
+            entry.status = "pending"
         self.entries[entry.key] = entry
 
     def begin(self, cell: Cell) -> None:
@@ -170,32 +170,76 @@ class Record:
         return {key: entry for key, entry in self.entries.items() if entry.status == "done"}
 
     def totals(self) -> Totals:
-        spent = [(entry.epochs_trained, entry.epochs_reused, entry.seconds) for entry in self.entries.values()]
-        return Totals(sum(each[0] for each in spent), sum(each[1] for each in spent), sum(each[2] for each in spent))
+        return totals(self.entries.values())
 
     def figures(self) -> dict[str, Any]:
         """Optuna's plots as Matplotlib figures by name, without those that so few results cannot fill."""
-        import matplotlib  # only here: drawing is the end of a search, and takes long to load
+        return _figures(self._storage, self.name)
 
-        matplotlib.use("Agg")
-        from matplotlib import pyplot
-        from optuna.visualization import matplotlib as plots
 
-        if len(self.finished()) < 2:
-            return {}
-        study = optuna.load_study(study_name=self.name, storage=self._storage)
-        drawn: dict[str, Any] = {}
-        kinds: dict[str, Callable[[optuna.Study], Any]] = {
-            "importance": plots.plot_param_importances,
-            "parallel_coordinate": plots.plot_parallel_coordinate,
-            "history": plots.plot_optimization_history,
-        }
-        for name, plot in kinds.items():
-            with warnings.catch_warnings(), contextlib.suppress(ValueError, RuntimeError, ZeroDivisionError):
-                warnings.simplefilter("ignore")
-                drawn[name] = plot(study).figure
-        pyplot.close("all")  # the figures live on; pyplot's own list of them would only grow
-        return drawn
+class Reader:
+    """The studies in a storage as they are, read only: what runs goes on running."""
+
+    def __init__(self, storage: str, wait: float = WAIT) -> None:
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        self.place = _shown(storage)
+        database = sqlalchemy.make_url(storage).database
+        if storage.startswith("sqlite") and not (database and Path(database).is_file()):
+            raise Co2lError("there are no studies", where=self.place, fix="check --root and --storage")
+        with _reaching(self.place):
+            self._storage = _connected(storage, wait, create=False)
+
+    def studies(self) -> dict[str, dict[str, Any]]:
+        """What `Record.open` noted of each of our studies, by name: its space, and its limits."""
+        with _reaching(self.place):
+            found = {each.study_name: each.user_attrs for each in self._storage.get_all_studies()}
+        return {name: noted for name, noted in found.items() if "space" in noted}
+
+    def entries(self, name: str) -> dict[str, Entry]:
+        with _reaching(self.place):
+            trials = self._storage.get_all_trials(self._storage.get_study_id_from_name(name), deepcopy=False)
+        read = (_entry(trial) for trial in trials)
+        return {entry.key: entry for entry in read if entry is not None}
+
+    def figures(self, name: str) -> dict[str, Any]:
+        with _reaching(self.place):
+            return _figures(self._storage, name)
+
+
+def _entry(trial: FrozenTrial) -> Entry | None:
+    """What a trial says of its cell, if it is one of ours."""
+    attrs = trial.user_attrs
+    if "cell" not in attrs:
+        return None
+    entry = Entry(
+        trial._trial_id, attrs["cell"], attrs["values"], attrs["seed"], STATUS[trial.state], **attrs["attempts"]
+    )
+    entry.score, entry.rungs = trial.value, dict(trial.intermediate_values)
+    return entry
+
+
+def _figures(storage: BaseStorage, name: str) -> dict[str, Any]:
+    import matplotlib  # only here: drawing is the end of a search, and takes long to load
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+    from optuna.visualization import matplotlib as plots
+
+    study = optuna.load_study(study_name=name, storage=storage)
+    if len(study.get_trials(deepcopy=False, states=[TrialState.COMPLETE])) < 2:
+        return {}
+    drawn: dict[str, Any] = {}
+    kinds: dict[str, Callable[[optuna.Study], Any]] = {
+        "importance": plots.plot_param_importances,
+        "parallel_coordinate": plots.plot_parallel_coordinate,
+        "history": plots.plot_optimization_history,
+    }
+    for kind, plot in kinds.items():
+        with warnings.catch_warnings(), contextlib.suppress(ValueError, RuntimeError, ZeroDivisionError):
+            warnings.simplefilter("ignore")
+            drawn[kind] = plot(study).figure
+    pyplot.close("all")  # the figures live on; pyplot's own list of them would only grow
+    return drawn
 
 
 def suggest(space: Space, record: Record, seed: int, drawn: Iterable[Configuration] = ()) -> Iterator[dict[str, Value]]:
@@ -252,12 +296,12 @@ def _ranked(axis: tuple[Value, ...] | Range) -> list[Any]:
     return sorted(axis, key=float)
 
 
-def _connected(url: str, wait: float) -> RDBStorage:
-    """With a bounded wait, in each database's own words."""
+def _connected(url: str, wait: float, *, create: bool = True) -> RDBStorage:
+    """With a bounded wait, in each database's own words; without `create`, the tables must be there."""
     if not url.startswith("sqlite"):
         limit = {"connect_timeout": max(1, round(wait))} if url.startswith(("postgresql", "mysql")) else {}
-        return RDBStorage(url, {"connect_args": limit, "pool_pre_ping": True})
-    storage = RDBStorage(url, {"connect_args": {"timeout": wait}})
+        return RDBStorage(url, {"connect_args": limit, "pool_pre_ping": True}, skip_table_creation=not create)
+    storage = RDBStorage(url, {"connect_args": {"timeout": wait}}, skip_table_creation=not create)
 
     @sqlalchemy.event.listens_for(storage.engine, "connect")
     def _quick(connection: Any, _: Any) -> None:
