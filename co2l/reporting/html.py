@@ -11,6 +11,8 @@ from importlib import resources
 from co2l.reporting.document import Block, Cell, Figure, Gap, Report, Section, Table, Text
 from co2l.reporting.drawing import svg
 
+LONG = 42  # characters of a cell that may break into lines
+
 
 def render(report: Report) -> str:
     style = resources.files(__package__).joinpath("style.css").read_text(encoding="utf-8")
@@ -67,7 +69,7 @@ def _block(block: Block) -> str:
         label = escape(block.alternative)
         drawn = drawn.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
         return f"<figure>{drawn}<figcaption>{_inline(block.caption)}</figcaption></figure>"
-    command = f"<code>{escape(block.command)}</code>" if block.command else ""
+    command = f'<code class="command">{escape(block.command)}</code>' if block.command else ""
     return f'<div class="gap" role="note"><b>Gap.</b>{_inline(block.what)}{command}</div>'
 
 
@@ -95,7 +97,9 @@ def _table(table: Table) -> str:
 
 
 def _cell(cell: Cell, *, word: bool) -> str:
-    names = " ".join(filter(None, ["word" if word else "", "" if cell.tone == "plain" else cell.tone]))
+    long = word and len(cell.text) > LONG
+    marks = ["word" if word else "", "long" if long else "", "" if cell.tone == "plain" else cell.tone]
+    names = " ".join(filter(None, marks))
     text = _inline(cell.text)
     if cell.link:
         text = f'<a href="#{escape(cell.link)}">{text}</a>'

@@ -37,10 +37,15 @@ class Exhibit:
     def buffers(self) -> tuple[int, ...]:
         return tuple(self.content["values"])
 
-    def value(self, buffer: int, row: str, benchmark: str, scenario: str) -> Printed | None:
+    def value(self, buffer: object, row: str, benchmark: str, scenario: str) -> Printed | None:
         """None where the paper has no number."""
         found = self.content["values"].get(buffer, {}).get(row, {}).get(benchmark, {}).get(scenario)
         return None if found is None else Printed(*found)
+
+    def has(self, benchmark: str, scenario: str) -> bool:
+        """Whether the table has such a column."""
+        rows = [row for by_row in self.content["values"].values() for row in by_row.values()]
+        return any(scenario in row.get(benchmark, {}) for row in rows)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,149 @@
+"""The sections of the paper's tables and figures: what fills them, and the gaps that say which command does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from co2l.data.benchmarks import BENCHMARKS
+from co2l.learning.metrics import Matrix
+from co2l.reporting import figures
+from co2l.reporting.document import Block, Figure, Gap, Text
+from co2l.reporting.experiments import STAND_INS, Experiment, Filled
+from co2l.reporting.paper import paper
+from co2l.reporting.tables import benchmark_name, paper_table
+from co2l.reporting.tested import Tested
+from co2l.search.figures import SCENARIOS
+
+
+def command(space: str, root: str, benchmark: str = "") -> str:
+    """What fills an experiment: on its small twin where that is what there is."""
+    folder = "search_spaces/paper/digits" if benchmark in STAND_INS else "search_spaces/paper"
+    return f"python -m co2l.evaluate --space {folder}/{space}.yaml --root {root}"
+
+
+def table_1(filled: Sequence[Filled], root: str) -> list[Block]:
+    blocks: list[Block] = []
+    for each in filled:
+        printed = each.experiment.printed
+        sizes = each.buffers() if each.benchmark in STAND_INS else printed.buffers + tuple(
+            size for size in each.buffers() if size not in printed.buffers
+        )  # fmt: skip
+        blocks.append(paper_table(each, buffers=sizes))
+        blocks += _missing(each, sizes, root)
+    absent = [name for name in paper().benchmarks if name not in {each.benchmark for each in filled}]
+    blocks += [
+        Gap(f"Nothing was evaluated on {benchmark_name(name)}.", command(f"table1_{name}", root)) for name in absent
+    ]
+    return blocks
+
+
+def ablation(experiment: Experiment, filled: Sequence[Filled], root: str) -> list[Block]:
+    if not filled:
+        what = f"No evaluation holds two rows of {experiment.printed.place}, so there is nothing to compare."
+        return [Gap(what, command(experiment.space, root)), Text("The small twin takes minutes: add `digits/`.")]
+    blocks: list[Block] = []
+    for each in filled:
+        blocks.append(paper_table(each))
+        blocks += _missing(each, each.buffers(), root)
+        blocks += _courses(each)
+    return blocks
+
+
+def _missing(filled: Filled, buffers: Sequence[int | str], root: str) -> list[Block]:
+    experiment = filled.experiment
+    rows = experiment.printed.rows
+    absent = {
+        buffer: [label for row, label in rows.items() if not filled.of(row, buffer) and _possible(filled, row)]
+        for buffer in buffers
+    }
+    lines = [f"buffer {buffer}: {', '.join(names)}" for buffer, names in absent.items() if names]
+    if not lines:
+        return []
+    what = f"Not run on {benchmark_name(filled.benchmark)}: {'; '.join(lines)}."
+    return [Gap(what, command(experiment.space, root, filled.benchmark))]
+
+
+def _possible(filled: Filled, row: str) -> bool:
+    """iCaRL needs classes to come with tasks."""
+    return not (row == "icarl" and BENCHMARKS[filled.benchmark].scenario == "domain")
+
+
+def _courses(filled: Filled) -> list[Block]:
+    """How the rows of a table get there: accuracy and forgetting after each task."""
+    rows, blocks = filled.experiment.printed.rows, list[Block]()
+    scenario = filled.scenarios[0]
+    for buffer in filled.buffers():
+        lines = {
+            label: matrices
+            for row, label in rows.items()
+            for each in filled.of(row, buffer)[:1]
+            if (matrices := each.matrices(scenario))
+        }
+        if not lines:
+            blocks.append(Gap(f"No accuracy matrix was measured with buffer {buffer} (`matrix_probe=none`)."))
+            continue
+        caption = (
+            f"{SCENARIOS[scenario]} accuracy and forgetting from task to task, {filled.experiment.printed.place} on "
+            f"{benchmark_name(filled.benchmark)}, buffer {buffer}; band: ± 1 standard deviation over seeds. After each "
+            "task the fast probe judges, after the last one the table above uses the method's own."
+        )
+        name = f"{filled.experiment.exhibit}-{filled.benchmark}-{filled.studies[0]}-{buffer}".replace(".", "-")
+        said = f"a line each for {', '.join(lines)}"
+        blocks.append(Figure(name, caption, figures.courses(lines), said))
+    return blocks
+
+
+def figure_3(tested: Sequence[Tested], root: str) -> list[Block]:
+    return [Gap("Joint and contrastive training were not compared.", command("joint_vs_contrastive", root))]
+
+
+def figure_4(filled: Sequence[Filled], root: str) -> list[Block]:
+    blocks: list[Block] = []
+    for each in filled:
+        scenario = each.scenarios[0]
+        curves = {
+            f"{row} SupCon": {float(one.settings["distill_power"]): one.summary(scenario) for one in several}
+            for row, several in sorted(each.rows.items(), reverse=True)
+        }
+        seeds = min(len(one.results) for several in each.rows.values() for one in several)
+        caption = (
+            f"{benchmark_name(each.benchmark)}, all past samples kept; {SCENARIOS[scenario]} accuracy, mean ± standard "
+            f"deviation over {seeds} seeds. The paper: asymmetric SupCon is behind without IRD, and catches up with it."
+        )
+        drawing = figures.power(curves, SCENARIOS[scenario])
+        said = "; ".join(f"{row}: {_points(curve)}" for row, curve in curves.items())
+        blocks.append(Figure(f"figure_4-{each.benchmark}-{each.studies[0]}".replace(".", "-"), caption, drawing, said))
+    return blocks or [
+        Gap("No evaluation holds both losses with an unlimited buffer.", command("ird_power", root))
+    ]  # fmt: skip
+
+
+def _points(curve: object) -> str:
+    assert isinstance(curve, dict)
+    return ", ".join(f"{at:g}: {summary.mean:.2f}" for at, summary in sorted(curve.items()))
+
+
+def figure_5(tested: Sequence[Tested], root: str) -> list[Block]:
+    return [Gap("No encoder features were saved.", command("features", root))]
+
+
+def matrices(filled: Sequence[Filled]) -> list[Block]:
+    """The mean accuracy matrix of every configuration of Table 1."""
+    blocks: list[Block] = []
+    for each in filled:
+        for row, several in each.rows.items():
+            for i, one in enumerate(sorted(several, key=lambda one: str(one.buffer).zfill(9))):
+                label = f"{each.experiment.printed.rows.get(row, row)}, buffer {one.buffer}"
+                shown = {name: one.mean_matrix(name) for name in one.scenarios if one.matrices(name)}
+                if not shown:
+                    blocks.append(Gap(f"{label}: no accuracy matrix was measured (`matrix_probe=none`)."))
+                    continue
+                caption = f"{label}, {benchmark_name(each.benchmark)}: mean over {len(one.results)} seeds."
+                said = f"accuracy on each task after each task; the last row is {_row(shown)}"
+                name = f"matrix-{each.benchmark}-{row}-{one.buffer}-{i}"
+                blocks.append(Figure(name, caption, figures.heat_maps(shown), said))
+    return blocks or [Gap("Nothing was evaluated, so there is no accuracy matrix.")]
+
+
+def _row(shown: dict[str, Matrix]) -> str:
+    return "; ".join(f"{SCENARIOS[name]} {', '.join(f'{a:.1f}' for a in matrix[-1])}" for name, matrix in shown.items())
