@@ -85,7 +85,9 @@ def _report(archive: Archive, root: Path, args: argparse.Namespace) -> int:
     found = read(archive, args.study, args.root)
     name = " ".join(args.study) or "all studies"
     made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    about = f"{len(found.studies)} studies, {len(found.tested)} tested configurations · co2l {__version__} · {made}"
+    about = (
+        f"{len(found.studies)} studies, {len(found.evaluated)} evaluated configurations · co2l {__version__} · {made}"
+    )
     made_of = report(found, title=f"Co²L: {name}", about=about)
     content, folder = files(made_of), Path(args.output).expanduser().absolute() if args.output else root / "report"
     write(folder, content)

@@ -7,9 +7,9 @@ from typing import Any
 
 from co2l.errors import Co2lError
 from co2l.learning.config import parse_assignments
+from co2l.reporting.evaluated import Evaluated, differing, evaluated
 from co2l.reporting.statistics import Paired, Summary, paired, remark
 from co2l.reporting.tables import interval, number, spread
-from co2l.reporting.tested import Tested, differing, tested
 from co2l.search.archive import Archive
 from co2l.search.figures import SCENARIOS
 
@@ -37,7 +37,7 @@ class Comparison:
         }
 
 
-def find(archive: Archive, wanted: str) -> Tested:
+def find(archive: Archive, wanted: str) -> Evaluated:
     """The configuration that `NAME` or `NAME:key=value,…` means: it must be one."""
     name, _, conditions = wanted.partition(":")
     if f"{name}.test" in archive.names():
@@ -47,7 +47,7 @@ def find(archive: Archive, wanted: str) -> Tested:
         fix = f"evaluate it first: python -m co2l.evaluate --study {name}"
         raise Co2lError(f"'{name}' is a search, which has no test results", where="--compare", fix=fix)
     values = parse_assignments([each for each in conditions.split(",") if each], where="--compare")
-    everything = tested([study])
+    everything = evaluated([study])
     for key in values:
         if everything and key not in everything[0].settings:
             raise Co2lError(f"'{key}' is not a setting", where=f"--compare {wanted}", fix="see `space` in the study")
@@ -61,7 +61,7 @@ def find(archive: Archive, wanted: str) -> Tested:
     return found[0]
 
 
-def _choices(several: list[Tested]) -> str:
+def _choices(several: list[Evaluated]) -> str:
     """The settings that tell them apart, as they are typed."""
     apart = differing(several)
     values = {name: sorted({str(each.settings[name]) for each in several}) for name in apart}
@@ -69,7 +69,7 @@ def _choices(several: list[Tested]) -> str:
     return f"write NAME:key=value,… with {listed}" if listed else ""
 
 
-def compare(a: Tested, b: Tested) -> list[Comparison]:
+def compare(a: Evaluated, b: Evaluated) -> list[Comparison]:
     """A comparison for each scenario."""
     if a.benchmark != b.benchmark:
         what = f"one is on {a.benchmark}, the other on {b.benchmark}"

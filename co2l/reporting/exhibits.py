@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from numpy.typing import NDArray
 
 from co2l.data.benchmarks import BENCHMARKS
 from co2l.learning.metrics import Matrix
 from co2l.reporting import figures
 from co2l.reporting.document import Block, Figure, Gap, Text
-from co2l.reporting.experiments import STAND_INS, Experiment, Filled
+from co2l.reporting.evaluated import Evaluated
+from co2l.reporting.experiments import STAND_INS, TABLE_3, Experiment, Filled, off_diagonal
 from co2l.reporting.paper import paper
+from co2l.reporting.statistics import Summary, summarise
 from co2l.reporting.tables import benchmark_name, paper_table
-from co2l.reporting.tested import Tested
 from co2l.search.figures import SCENARIOS
+
+Array = NDArray[Any]
 
 
 def command(space: str, root: str, benchmark: str = "") -> str:
@@ -87,14 +93,64 @@ def _courses(filled: Filled) -> list[Block]:
             f"{benchmark_name(filled.benchmark)}, buffer {buffer}; band: ± 1 standard deviation over seeds. After each "
             "task the fast probe judges, after the last one the table above uses the method's own."
         )
-        name = f"{filled.experiment.exhibit}-{filled.benchmark}-{filled.studies[0]}-{buffer}".replace(".", "-")
+        name = f"{_file_name(filled.experiment.exhibit, filled)}-{buffer}"
         said = f"a line each for {', '.join(lines)}"
         blocks.append(Figure(name, caption, figures.courses(lines), said))
     return blocks
 
 
-def figure_3(tested: Sequence[Tested], root: str) -> list[Block]:
-    return [Gap("Joint and contrastive training were not compared.", command("joint_vs_contrastive", root))]
+def figure_3(filled: Sequence[Filled], root: str) -> list[Block]:
+    blocks: list[Block] = []
+    for each in filled:
+        name = _file_name("figure_3", each)
+        for probe in ("seen", "all"):
+            shown = {
+                scheme: runs[0].mean_matrix(each.scenarios[0])
+                for scheme in ("joint", "contrastive")
+                if (runs := each.rows.get(f"{scheme}, {probe}")) and runs[0].matrices(each.scenarios[0])
+            }
+            if not shown:
+                what = f"Nothing was measured with a classifier on {probe} objects."
+                blocks.append(Gap(what, command(each.experiment.space, root, each.benchmark)))
+                continue
+            caption = (
+                f"{SCENARIOS[each.scenarios[0]]} accuracy on {benchmark_name(each.benchmark)} after each task, of a "
+                f"linear classifier trained afresh on {'the tasks seen' if probe == 'seen' else 'all tasks'}; mean over "
+                "seeds."
+            )
+            said = f"heat maps of {' and '.join(shown)} training, classifier on {probe} objects"
+            blocks.append(Figure(f"{name}-{probe}", caption, figures.heat_maps(shown), said))
+        blocks += _transfer(each, name)
+    return blocks or [Gap("Joint and contrastive training were not compared.", command("joint_contrastive", root))]
+
+
+def _transfer(filled: Filled, name: str) -> list[Block]:
+    """The two numbers of the paper's text: on previous tasks, and on tasks to come."""
+    groups, printed = dict[str, dict[str, Summary]](), dict[str, Mapping[str, float]]()
+    for probe, title in (
+        ("seen", "previous tasks,\nclassifier on seen objects"),
+        ("all", "tasks to come,\nclassifier on all objects"),
+    ):
+        means = {scheme: off_diagonal(filled, scheme, probe) for scheme in ("joint", "contrastive")}
+        if found := {scheme: summarise(list(values.values())) for scheme, values in means.items() if values}:
+            groups[title] = found
+            printed[title] = filled.experiment.printed.content["means"][probe]
+    if not groups:
+        return []
+    caption = (
+        f"Mean accuracy off the diagonal on {benchmark_name(filled.benchmark)}, ± standard deviation over seeds; "
+        "dotted: what the paper prints for Seq-CIFAR-10."
+    )
+    said = "; ".join(
+        f"{title.replace(chr(10), ' ')}: " + ", ".join(f"{scheme} {each.mean:.2f}" for scheme, each in found.items())
+        for title, found in groups.items()
+    )
+    drawing = figures.bars(groups, f"{SCENARIOS[filled.scenarios[0]]} accuracy (%)", printed)
+    return [Figure(f"{name}-means", caption, drawing, said)]
+
+
+def _file_name(exhibit: str, filled: Filled) -> str:
+    return f"{exhibit}-{filled.benchmark}-{filled.studies[0]}".replace(".", "-")
 
 
 def figure_4(filled: Sequence[Filled], root: str) -> list[Block]:
@@ -112,7 +168,7 @@ def figure_4(filled: Sequence[Filled], root: str) -> list[Block]:
         )
         drawing = figures.power(curves, SCENARIOS[scenario])
         said = "; ".join(f"{row}: {_points(curve)}" for row, curve in curves.items())
-        blocks.append(Figure(f"figure_4-{each.benchmark}-{each.studies[0]}".replace(".", "-"), caption, drawing, said))
+        blocks.append(Figure(_file_name("figure_4", each), caption, drawing, said))
     return blocks or [
         Gap("No evaluation holds both losses with an unlimited buffer.", command("ird_power", root))
     ]  # fmt: skip
@@ -123,8 +179,41 @@ def _points(curve: object) -> str:
     return ", ".join(f"{at:g}: {summary.mean:.2f}" for at, summary in sorted(curve.items()))
 
 
-def figure_5(tested: Sequence[Tested], root: str) -> list[Block]:
-    return [Gap("No encoder features were saved.", command("features", root))]
+def figure_5(supcon: Sequence[Filled], main: Sequence[Filled], store: str, root: str) -> list[Block]:
+    """The encoders of Table 3, original SupCon beside asymmetric; Co²L's of Table 1 if that was not run."""
+    blocks: list[Block] = []
+    for each in supcon or main:
+        rows = ("symmetric", "asymmetric") if supcon else ("co2l",)
+        buffer = each.buffers()[0]
+        found = {row: _features(each.of(row, buffer), store) for row in rows}
+        encoders = [
+            figures.Features(f"{row} SupCon" if supcon else "Co²L", *one)
+            for row, one in found.items()
+            if one is not None
+        ]
+        for row in rows:
+            if found[row] is None:
+                what = f"No features of {row} on {benchmark_name(each.benchmark)}, buffer {buffer}, are in the store."
+                blocks.append(Gap(what, command(TABLE_3.space, root, each.benchmark)))
+        if encoders:
+            caption = (
+                f"t-SNE of encoder features of training samples of {benchmark_name(each.benchmark)}, buffer {buffer}, "
+                "first seed. Top: buffered samples in the colour of their class, the others grey. Bottom: all in "
+                "colour. Numbers: the middle of each class."
+            )
+            said = " and ".join(encoder.title for encoder in encoders)
+            blocks.append(Figure(_file_name("figure_5", each), caption, figures.scatter(encoders), said))
+    return blocks or [Gap("Nothing was evaluated, so there are no encoder features.", command(TABLE_3.space, root))]
+
+
+def _features(several: Sequence[Evaluated], store: str) -> tuple[Array, Array, Array] | None:
+    from co2l.learning.store import Store  # torch takes seconds to load
+
+    key = several[0].exported("features") if several else None
+    state = Store(store).load_state(key) if key else None
+    if state is None:
+        return None
+    return state["features"].numpy(), state["labels"].numpy(), state["buffered"].numpy()
 
 
 def matrices(filled: Sequence[Filled]) -> list[Block]:

@@ -9,10 +9,10 @@ from typing import ParamSpec
 from co2l.errors import Co2lError
 from co2l.reporting import exhibits, orderings, searches
 from co2l.reporting.document import Block, Cell, Column, Figure, Gap, Report, Section, Table, Text
-from co2l.reporting.experiments import FIGURE_4, TABLE_1, TABLE_2, TABLE_3, TABLE_6, Filled, fill
+from co2l.reporting.evaluated import Evaluated, evaluated
+from co2l.reporting.experiments import EXPERIMENTS, FIGURE_3, FIGURE_4, TABLE_1, TABLE_2, TABLE_3, TABLE_6, Filled, fill
 from co2l.reporting.paper import paper
 from co2l.reporting.tables import benchmark_name
-from co2l.reporting.tested import Tested, tested
 from co2l.search.archive import Archive, StoredStudy
 
 P = ParamSpec("P")
@@ -30,8 +30,12 @@ class Read:
 
     studies: tuple[StoredStudy, ...]
     unreadable: tuple[str, ...]  # a line each
-    tested: tuple[Tested, ...]
+    evaluated: tuple[Evaluated, ...]
     root: str  # as commands name it
+
+    @property
+    def store(self) -> str:
+        return f"{self.root.rstrip('/')}/store"
 
     @property
     def searches(self) -> tuple[StoredStudy, ...]:
@@ -54,21 +58,21 @@ def read(archive: Archive, names: Sequence[str], root: str) -> Read:
             if name not in known or name in names:
                 raise
             unreadable.append(str(error))
-    return Read(tuple(studies), tuple(unreadable), tuple(tested(studies)), root)
+    return Read(tuple(studies), tuple(unreadable), tuple(evaluated(studies)), root)
 
 
 def report(found: Read, *, title: str, about: str) -> Report:
-    tested, root = found.tested, found.root
-    filled = {one: fill(one, tested) for one in (TABLE_1, TABLE_2, TABLE_3, TABLE_6, FIGURE_4)}
+    root = found.root
+    filled = {one: fill(one, found.evaluated) for one in EXPERIMENTS}
     of_paper = [
         _section("table_1", exhibits.table_1, filled[TABLE_1], root),
         _section("table_2", exhibits.ablation, TABLE_2, filled[TABLE_2], root),
         _section("table_3", exhibits.ablation, TABLE_3, filled[TABLE_3], root),
         _section("table_4", _selected, found),
         _section("table_6", exhibits.ablation, TABLE_6, filled[TABLE_6], root),
-        _section("figure_3", exhibits.figure_3, tested, root),
+        _section("figure_3", exhibits.figure_3, filled[FIGURE_3], root),
         _section("figure_4", exhibits.figure_4, filled[FIGURE_4], root),
-        _section("figure_5", exhibits.figure_5, tested, root),
+        _section("figure_5", exhibits.figure_5, filled[TABLE_3], filled[TABLE_1], found.store, root),
     ]
     sections = (
         Section("overview", "At a glance", tuple(_overview(found, of_paper))),
@@ -84,7 +88,7 @@ def report(found: Read, *, title: str, about: str) -> Report:
 def _section(name: str, build: Callable[P, Sequence[Block]], *args: P.args, **kwargs: P.kwargs) -> Section:
     """A section that cannot be made is a gap in the report, not the end of it."""
     exhibit = paper().exhibits.get(name)
-    title = f"{exhibit.place} · {exhibit.title}" if exhibit else TITLES.get(name, name)
+    title = f"{exhibit.place} · {exhibit.title}" if exhibit else TITLES.get(name) or name.replace("-", " ", 1)
     try:
         return Section(name, title, tuple(build(*args, **kwargs)))
     except Exception as error:  # whatever it is, the other sections are worth having
@@ -147,6 +151,6 @@ def _selected(found: Read) -> list[Block]:
 
 
 def _searches(found: Read) -> Section:
-    parts = tuple(_section(f"search {study.name}", searches.course, study) for study in found.searches)
+    parts = tuple(_section(f"search-{study.name}", searches.course, study) for study in found.searches)
     blocks = () if parts else (Gap("No search is in this storage.", "python -m co2l.tune --space FILE"),)
     return Section("searches", "Search history and importance", blocks, parts)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from co2l.reporting.document import Cell, Column, Table
+from co2l.reporting.evaluated import Evaluated
 from co2l.reporting.experiments import (
     BOUNDS,
+    FIGURE_3,
+    FIGURE_4,
     TABLE_1,
     TABLE_2,
     TABLE_3,
@@ -15,10 +18,10 @@ from co2l.reporting.experiments import (
     Experiment,
     Filled,
     counterpart,
+    off_diagonal,
 )
 from co2l.reporting.statistics import Paired, paired, remark
 from co2l.reporting.tables import NONE, benchmark_name, interval, number
-from co2l.reporting.tested import Tested
 from co2l.search.figures import SCENARIOS
 
 
@@ -40,6 +43,10 @@ CLAIMS = (
     Claim("IRD beats MSE on embeddings", TABLE_6, "ird", "mse_embedding"),
     Claim("IRD beats MSE on projections", TABLE_6, "ird", "mse_projection"),
 )
+SCHEMES = {
+    "seen": "Contrastive training forgets less than joint training",
+    "all": "Contrastive features serve tasks to come better than joint ones",
+}
 
 
 @dataclass(frozen=True)
@@ -72,7 +79,47 @@ def findings(filled: Sequence[Filled]) -> list[Finding]:
         of_claim = [finding for each in several for finding in _examined(claim, each)]
         found += of_claim or [_not_run(claim.text, claim.experiment)]
     beaten = [finding for each in filled if each.experiment is TABLE_1 for finding in _best_baseline(each)]
-    return found + (beaten or [_not_run("Co²L beats every baseline", TABLE_1)])
+    found += beaten or [_not_run("Co²L beats every baseline", TABLE_1)]
+    return found + _of_schemes(filled) + _of_power(filled)
+
+
+def _of_schemes(filled: Sequence[Filled]) -> list[Finding]:
+    found: list[Finding] = []
+    for probe, text in SCHEMES.items():
+        of_claim = []
+        for each in (each for each in filled if each.experiment is FIGURE_3):
+            one, two = (off_diagonal(each, scheme, probe) for scheme in ("contrastive", "joint"))
+            if one.keys() & two.keys():
+                means, where = FIGURE_3.printed.content["means"][probe], benchmark_name(each.benchmark)
+                printed = means["contrastive"] - means["joint"]
+                place, scenario = FIGURE_3.printed.place, each.scenarios[0]
+                of_claim.append(Finding(text, place, where, scenario, printed, paired(one, two)))
+        found += of_claim or [_not_run(text, FIGURE_3)]
+    return found
+
+
+def _of_power(filled: Sequence[Filled]) -> list[Finding]:
+    """How far asymmetric SupCon is behind without IRD, against how far it is with the most."""
+    text = "IRD lets asymmetric SupCon catch up: its lag at λ = 0 over that at the largest λ"
+    found = []
+    for each in (each for each in filled if each.experiment is FIGURE_4):
+        scenario = each.scenarios[0]
+        at = {
+            row: {float(one.settings["distill_power"]): one.accuracies(scenario) for one in several}
+            for row, several in each.rows.items()
+        }
+        powers = sorted(at["symmetric"].keys() & at["asymmetric"].keys())
+        if len(powers) < 2:
+            continue
+        lags = [_lag(at["symmetric"][power], at["asymmetric"][power]) for power in (powers[0], powers[-1])]
+        if lags[0].keys() & lags[1].keys():
+            where = f"{benchmark_name(each.benchmark)}, λ {powers[0]:g} and {powers[-1]:g}"
+            found.append(Finding(text, FIGURE_4.printed.place, where, scenario, None, paired(*lags)))
+    return found or [_not_run(text, FIGURE_4)]
+
+
+def _lag(ahead: Mapping[int, float], behind: Mapping[int, float]) -> dict[int, float]:
+    return {seed: ahead[seed] - behind[seed] for seed in ahead.keys() & behind.keys()}
 
 
 def _not_run(text: str, experiment: Experiment) -> Finding:
@@ -104,8 +151,8 @@ def _compared(
     text: str,
     filled: Filled,
     buffer: int | str,
-    better: tuple[str, Tested],
-    worse: tuple[str, Tested],
+    better: tuple[str, Evaluated],
+    worse: tuple[str, Evaluated],
     scenarios: Sequence[str] = (),
 ) -> Iterator[Finding]:
     exhibit = filled.experiment.printed

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from co2l.reporting.document import Cell, Column, Table
+from co2l.reporting.evaluated import Evaluated, differing
 from co2l.reporting.experiments import BOUNDS, STAND_INS, Filled, counterpart
 from co2l.reporting.paper import Printed, paper
 from co2l.reporting.statistics import Summary, remark
-from co2l.reporting.tested import Tested, differing
 from co2l.search.figures import SCENARIOS
 
 OURS = {"co2l", "d", "asymmetric", "ird"}  # Co²L, as each table calls it
@@ -36,12 +36,11 @@ def paper_table(filled: Filled, *, buffers: Sequence[int | str] | None = None) -
     """
     exhibit, ours = filled.experiment.printed, filled.buffers()
     stands_in = filled.benchmark in STAND_INS
-    printed = {
-        name for name in filled.scenarios if exhibit.has(STAND_INS.get(filled.benchmark, filled.benchmark), name)
-    }
+    where = STAND_INS.get(filled.benchmark, filled.benchmark)
+    shown = {name: 1 if not exhibit.has(where, name) else 2 if stands_in else 3 for name in filled.scenarios}
     rows: list[tuple[Cell, ...]] = []
     for buffer in buffers or ours:
-        where, size = counterpart(filled.benchmark, buffer, ours)
+        _, size = counterpart(filled.benchmark, buffer, ours)
         best = _best(filled, buffer)
         for row, label in exhibit.rows.items():
             several = filled.of(row, buffer)
@@ -49,22 +48,20 @@ def paper_table(filled: Filled, *, buffers: Sequence[int | str] | None = None) -
                 cells = [Cell(str(buffer)), _label(label, each, differing(several), strong=row in OURS)]
                 for name in filled.scenarios:
                     theirs = exhibit.value(size, row, where, name)
-                    three = _numbers(each, name, theirs, best.get(name))
-                    cells += three[: 1 if name not in printed else 2 if stands_in else 3]
+                    cells += _numbers(each, name, theirs, best.get(name))[: shown[name]]
                 rows.append((*cells, Cell(str(len(each.results))) if each else NONE))
     for row, label in BOUNDS.items():
         several = filled.rows.get(row, ())
         for each in several:
             cells = [Cell("none"), _label(label, each, differing(several))]
             for name in filled.scenarios:
-                three = _numbers(each, name, None, None)
-                cells += three[: 1 if name not in printed else 2 if stands_in else 3]
+                cells += _numbers(each, name, None, None)[: shown[name]]
             rows.append((*cells, Cell(str(len(each.results)))))
     columns = [Column("buffer"), Column("row of the paper")]
     beside = f"paper ({benchmark_name(STAND_INS[filled.benchmark])})" if stands_in else "paper"
     for name in filled.scenarios:
-        three = [Column(text, SCENARIOS[name]) for text in ("ours", beside, "difference")]
-        columns += three[: 1 if name not in printed else 2 if stands_in else 3]
+        heads = [Column(text, SCENARIOS[name]) for text in ("ours", beside, "difference")]
+        columns += heads[: shown[name]]
     columns.append(Column("seeds"))
     title = f"{exhibit.place} on {benchmark_name(filled.benchmark)}: accuracy in percent"
     return Table(title, tuple(columns), tuple(rows), words=2, notes=_notes(filled))
@@ -74,7 +71,7 @@ def benchmark_name(benchmark: str) -> str:
     return paper().benchmarks.get(benchmark, f"`{benchmark}`")
 
 
-def _label(label: str, each: Tested | None, apart: Sequence[str], *, strong: bool = False) -> Cell:
+def _label(label: str, each: Evaluated | None, apart: Sequence[str], *, strong: bool = False) -> Cell:
     own = ", ".join(f"{name}={each.settings[name]}" for name in apart) if each else ""
     return Cell(label, "strong" if strong else "plain", below=own)
 
@@ -85,7 +82,7 @@ def _best(filled: Filled, buffer: int | str) -> dict[str, float]:
     return {name: max((each.summary(name).mean for each in found), default=0.0) for name in filled.scenarios}
 
 
-def _numbers(each: Tested | None, scenario: str, printed: Printed | None, best: float | None) -> list[Cell]:
+def _numbers(each: Evaluated | None, scenario: str, printed: Printed | None, best: float | None) -> list[Cell]:
     """Ours, the paper's, and the difference."""
     theirs = Cell(spread(printed), "paper") if printed else NONE
     if each is None:

@@ -44,7 +44,7 @@ def record(root: Path, name: str, space: Space, accuracy: Accuracy, cells: Seque
         record.finish(cell, result(accuracy(settings, cell.seed)), epochs_trained=20, epochs_reused=40, seconds=3.0)
 
 
-def evaluation(axes: Mapping[str, Sequence[Any]], seeds: int = 5, **keys: Any) -> Evaluation:
+def evaluation(axes: Mapping[str, Sequence[Any]], seeds: int = 3, **keys: Any) -> Evaluation:
     document = {"benchmark": "seq_digits", "axes": dict(axes), "seeds": list(range(seeds)), **keys}
     return parse(document, "synthetic", Evaluation)
 

@@ -1,4 +1,4 @@
-"""What was tested: configurations, each with the results of its seeds, from the evaluations of an archive."""
+"""What was evaluated: configurations, each with the results of its seeds, from the evaluations of an archive."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ from co2l.search.space import Cell
 
 
 @dataclass(frozen=True)
-class Tested:
+class Evaluated:
     """One configuration, trained on everything and judged on test data with one or several seeds."""
 
     benchmark: str
     method: str
     settings: Mapping[str, Any]  # complete, defaults included
     results: Mapping[int, Mapping[str, Any]]  # by seed, as `Result.as_dict()`
-    cells: Mapping[int, Cell]  # by seed
     studies: tuple[str, ...]  # the evaluations it comes from
 
     @property
@@ -44,6 +43,11 @@ class Tested:
         """The accuracy matrices of all seeds; empty if they were not measured."""
         return [result["matrix"][scenario] for result in self.results.values() if result["matrix"].get(scenario)]
 
+    def exported(self, kind: str) -> str | None:
+        """The store's key of what the first seed left: its "classifier" or its "features"."""
+        left = [result["exports"][kind] for result in self.results.values() if kind in result.get("exports", {})]
+        return left[0] if left else None
+
     def mean_matrix(self, scenario: str) -> Matrix:
         several = self.matrices(scenario)
         return [
@@ -51,9 +55,9 @@ class Tested:
         ]
 
 
-def tested(studies: Iterable[StoredStudy]) -> list[Tested]:
+def evaluated(studies: Iterable[StoredStudy]) -> list[Evaluated]:
     """The configurations of all evaluations among the studies; what several of them share is one."""
-    found: dict[str, Tested] = {}
+    found: dict[str, Evaluated] = {}
     for study in studies:
         if study.kind != "evaluation":
             continue
@@ -63,12 +67,11 @@ def tested(studies: Iterable[StoredStudy]) -> list[Tested]:
             cell = study.space.cell(entry.values, entry.seed)
             config, name = cell.config, _identity(cell)
             known = found.get(name)
-            found[name] = Tested(
+            found[name] = Evaluated(
                 config.benchmark,
                 config.method,
                 config.settings.model_dump(mode="json"),
                 dict(sorted({**(known.results if known else {}), entry.seed: entry.result}.items())),
-                {**(known.cells if known else {}), entry.seed: cell},
                 tuple(dict.fromkeys([*(known.studies if known else ()), study.name])),
             )
     return list(found.values())
@@ -79,7 +82,7 @@ def _identity(cell: Cell) -> str:
     return repr((described["benchmark"], described["method"], sorted(described["settings"].items())))
 
 
-def differing(several: Sequence[Tested]) -> tuple[str, ...]:
+def differing(several: Sequence[Evaluated]) -> tuple[str, ...]:
     """The settings in which they are not all alike."""
     names = {name: None for each in several for name in each.settings}
     return tuple(name for name in names if len({repr(each.settings.get(name)) for each in several}) > 1)
