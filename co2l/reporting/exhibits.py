@@ -115,8 +115,8 @@ def figure_3(filled: Sequence[Filled], root: str) -> list[Block]:
                 continue
             caption = (
                 f"{SCENARIOS[each.scenarios[0]]} accuracy on {benchmark_name(each.benchmark)} after each task, of a "
-                f"linear classifier trained afresh on {'the tasks seen' if probe == 'seen' else 'all tasks'}; mean over "
-                "seeds."
+                f"linear classifier trained afresh on {'the tasks seen' if probe == 'seen' else 'all tasks'}; mean "
+                "over seeds."
             )
             said = f"heat maps of {' and '.join(shown)} training, classifier on {probe} objects"
             blocks.append(Figure(f"{name}-{probe}", caption, figures.heat_maps(shown), said))
