@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import statistics
 import sys
 import time
 from types import TracebackType
@@ -124,26 +123,8 @@ def print_result(config: RunConfig, result: Result, path: str, *, as_json: bool)
     print(f"weights {result.weights[:16]} · result in {path}")
 
 
-def print_evaluation(results: list[tuple[RunConfig, Result]], *, as_json: bool) -> None:
-    """Test accuracy per seed, and mean ± standard deviation over seeds."""
-    if as_json:
-        print(json.dumps([result_document(config, result) for config, result in results]))
-        return
-    config, first = results[0]
-    table = Table(title=f"{config.method} on {config.benchmark}: test accuracy after the last task (%)")
-    for heading in ("scenario", "seeds", "mean", "std", "last task", *(f"seed {c.seed}" for c, _ in results)):
-        table.add_column(heading, justify="left" if heading == "scenario" else "right")
-    for name in first.final:
-        values = [mean(result.final[name]) for _, result in results]
-        spread = f"{statistics.stdev(values):.2f}" if len(values) > 1 else "–"
-        last = mean([result.final[name][-1] for _, result in results])
-        columns = [f"{mean(values):.2f}", spread, f"{last:.2f}", *(f"{value:.2f}" for value in values)]
-        table.add_row(title(name), str(len(values)), *columns)
-    Console(width=None if sys.stdout.isatty() else 160, highlight=False).print(table)
-
-
 def title(scenario: str) -> str:
-    return {"class_il": "Class-IL", "task_il": "Task-IL", "domain_il": "Domain-IL"}[scenario]
+    return {"class_il": "Class-IL", "task_il": "Task-IL", "domain_il": "Domain-IL"}.get(scenario, scenario)
 
 
 def duration(seconds: float) -> str:

@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from types import TracebackType
+from typing import Any
 
 from rich.console import Console
 from rich.live import Live
@@ -15,7 +16,9 @@ from rich.table import Table
 from rich.text import Text
 
 from co2l.console import is_terminal
-from co2l.progress import LOG_SECONDS, REDRAW_SECONDS, duration
+from co2l.progress import LOG_SECONDS, REDRAW_SECONDS, duration, title
+from co2l.search.evaluation import Evaluation
+from co2l.search.plan import LEFT_OUT, Estimate, Plan
 from co2l.search.reports import Entry
 from co2l.search.service import Options, Outcome
 from co2l.search.space import Space
@@ -74,17 +77,13 @@ class SearchProgress:
 
 
 def print_outcome(space: Space, options: Options, outcome: Outcome, *, as_json: bool) -> None:
-    choice, totals = outcome.choice, outcome.totals
+    choice = outcome.choice
     if as_json:
         document = {
             "study": options.study,
             "selected": [each.as_dict(space) for each in choice.selected],
             "missing": choice.missing,
-            "epochs_trained": totals.epochs_trained,
-            "epochs_reused": totals.epochs_reused,
-            "trial_hours": totals.seconds / 3600,
-            "cells_left": outcome.left,
-            "failed": outcome.failed,
+            **_spent(outcome),
         }
         print(json.dumps(document))
         return
@@ -97,6 +96,50 @@ def print_outcome(space: Space, options: Options, outcome: Outcome, *, as_json: 
         Console(width=None if sys.stdout.isatty() else 120, highlight=False).print(table)
     for line in choice.missing:
         print(f"nothing selected for {line}")
+    print(f"selected configurations: {outcome.selected_file}")
+    _print_rest(options, outcome)
+
+
+def print_evaluation(evaluation: Evaluation, options: Options, outcome: Outcome, *, as_json: bool) -> None:
+    """Test accuracy in mean ± standard deviation over seeds, a row for every configuration."""
+    if as_json:
+        document = {
+            "study": options.study,
+            "benchmark": evaluation.benchmark,
+            "method": evaluation.method,
+            "tested": [
+                {"values": dict(row.values), "seeds": list(row.seeds), "accuracies": dict(row.accuracies)}
+                for row in outcome.tested
+            ],
+            **_spent(outcome),
+        }
+        print(json.dumps(document))
+        return
+    scenarios = list(outcome.tested[0].accuracies) if outcome.tested else []
+    table = Table(title=f"{evaluation.method} on {evaluation.benchmark}: test accuracy (%), mean ± std over seeds")
+    for heading in ("configuration", "seeds", *map(title, scenarios)):
+        table.add_column(heading, justify="left" if heading == "configuration" else "right")
+    for row in outcome.tested:
+        table.add_row(row.name, str(len(row.seeds)), *map(row.shown, scenarios))
+    if outcome.tested:
+        Console(width=None if sys.stdout.isatty() else 160, highlight=False).print(table)
+    _print_rest(options, outcome)
+
+
+def _spent(outcome: Outcome) -> dict[str, Any]:
+    totals = outcome.totals
+    return {
+        "epochs_trained": totals.epochs_trained,
+        "epochs_reused": totals.epochs_reused,
+        "trial_hours": totals.seconds / 3600,
+        "cells_left": outcome.left,
+        "failed": outcome.failed,
+    }
+
+
+def _print_rest(options: Options, outcome: Outcome) -> None:
+    """What failed, was spent, is left, and where to look."""
+    totals = outcome.totals
     for key, reason in outcome.failed.items():
         print(f"failed: {key[:8]}: {reason.strip().splitlines()[-1]}")
     everything = totals.epochs_trained + totals.epochs_reused
@@ -106,5 +149,39 @@ def print_outcome(space: Space, options: Options, outcome: Outcome, *, as_json: 
         print(f"{outcome.untracked} reports wait for MLflow; the same command sends them")
     if outcome.left:
         print(f"{outcome.left} cells are left; the same command continues")
-    print(f"selected configurations: {outcome.selected_file}")
     print(f"browse: mlflow ui --backend-store-uri {options.tracking_uri}")
+
+
+def print_plan(space: Space, plan: Plan, estimate: Estimate | None, *, quiet: bool) -> None:
+    about = "" if plan.exact else "at most " if space.algorithm == "grid" else "about "
+    rows = [
+        ("cells", f"{plan.cells:,}"),
+        ("first stages", f"{about}{plan.first_stages:,} distinct"),
+        ("stages", f"{about}{plan.stages:,} distinct"),
+        ("epochs", f"{about}{plan.epochs_planned:,}, without reuse {plan.epochs_naive:,} ({plan.ratio:.2f} times)"),
+    ]
+    if estimate:
+        rows += [
+            ("training", f"{_time(estimate.trial_hours)}, without reuse {_time(estimate.trial_hours_naive)}"),
+            ("duration", f"{_time(estimate.hours)} with {estimate.parallel} at once"),
+        ]
+        if estimate.money is not None:
+            rows += [("price", f"{estimate.money:,.2f} at {estimate.price:,.2f} an hour")]
+    print(f"{space.source}: {space.method} on {space.benchmark}, {space.algorithm}")
+    for name, text in rows:
+        print(f"  {name:<13} {text}")
+    if quiet:
+        return
+    if space.algorithm != "grid":
+        print(f"The cells are a random draw of {space.samples} samples; {space.algorithm} will draw others.")
+    if estimate:
+        print(f"The time is an estimate from {LEFT_OUT}.")
+        for timed in estimate.timed:
+            if timed.batch < timed.settings["batch_size"]:
+                print(f"Steps of {timed.settings['batch_size']} samples are too slow here: {timed.batch} were timed.")
+
+
+def _time(hours: float) -> str:
+    if hours >= 1:
+        return f"{hours:,.1f} h"
+    return f"{hours * 60:.1f} min" if hours * 60 >= 1 else f"{hours * 3600:.1f} s"

@@ -1,4 +1,4 @@
-"""One run in this process, with progress: what `train` does once and `evaluate` once per seed."""
+"""One run in this process, with progress."""
 
 from __future__ import annotations
 

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from co2l.console import FAILED, INTERRUPTED, OK, execute, interruptible
+from co2l.engine_arguments import add_engine_arguments, options_of, with_resources
 from co2l.errors import Co2lError
 
 if TYPE_CHECKING:
-    from co2l.search.plan import Estimate, Plan
-    from co2l.search.service import Options
     from co2l.search.space import Space
 
 EXAMPLE = """\
@@ -44,21 +43,8 @@ def parser() -> argparse.ArgumentParser:
     plan.add_argument("--probe", action="store_true", help="with --plan: time a few steps to estimate hours")
     plan.add_argument("--price", type=float, metavar="AMOUNT", help="with --probe: price of the machines per hour")
     plan.add_argument("--parallel", type=int, default=1, metavar="N", help="with --probe: trials at once (default: 1)")
-    where = p.add_argument_group("where it runs and what it leaves")
-    where.add_argument("--root", default="runs", help="folder of study, tracking, store, selection (default: runs)")
+    where = add_engine_arguments(p)
     where.add_argument("--study", metavar="NAME", help="name of the study (default: the space's file name)")
-    where.add_argument("--fresh", action="store_true", help="discard the study's record and start again")
-    where.add_argument("--data", help="folder of the datasets (default: $CO2L_DATA or ./data)")
-    where.add_argument("--storage", metavar="URL", help="Optuna storage (default: ROOT/study.db)")
-    where.add_argument("--tracking-uri", metavar="URI", help="MLflow (default: ROOT/mlflow.db)")
-    where.add_argument("--address", help="a Ray cluster (default: this machine)")
-    where.add_argument("--cpus-per-trial", type=float, metavar="N", help="instead of the space's")
-    where.add_argument("--gpus-per-trial", type=float, metavar="N", help="instead of the space's; may be a fraction")
-    where.add_argument("--max-concurrent", type=int, metavar="N", help="trials at once (default: all that fit)")
-    where.add_argument("--time-budget", type=float, metavar="SECONDS", help="stop cleanly after this time")
-    where.add_argument("--no-reuse", action="store_true", help="train every cell alone, sharing no stages")
-    p.add_argument("--quiet", action="store_true", help="no progress, only the result")
-    p.add_argument("--json", action="store_true", help="print the result as JSON")
     return p
 
 
@@ -82,18 +68,14 @@ def _overridden(space: Space, args: argparse.Namespace) -> Space:
         keys["early_stop"] = args.early_stop == "on"
     if given := {name: value for name, value in keys.items() if value is not None}:
         space = space.replace(**given, where="--" + ", --".join(given).replace("_", "-"))
-    cpus, gpus = args.cpus_per_trial, args.gpus_per_trial
-    if cpus is not None or gpus is not None:
-        now = space.resources
-        resources = {"cpus": now.cpus if cpus is None else cpus, "gpus": now.gpus if gpus is None else gpus}
-        space = space.replace(resources=resources, where="--cpus-per-trial, --gpus-per-trial")
-    return space
+    return with_resources(space, args)
 
 
 def _plan(space: Space, args: argparse.Namespace) -> int:
     from co2l.data.sources import data_root
     from co2l.learning.device import choose_device
     from co2l.search.plan import estimate, plan
+    from co2l.search_progress import print_plan
 
     planned, estimated = plan(space), None
     if args.probe:
@@ -111,7 +93,7 @@ def _search(space: Space, args: argparse.Namespace) -> int:
     from co2l.search.service import search
     from co2l.search_progress import SearchProgress, print_outcome
 
-    options = _options(args)
+    options = options_of(args, args.study or Path(args.space).stem, seed=args.seed)
     with SearchProgress(space, quiet=args.quiet or args.json) as progress, interruptible() as asked_to_stop:
         outcome = search(space, options, progress, asked_to_stop)
         interrupted = asked_to_stop()
@@ -119,28 +101,6 @@ def _search(space: Space, args: argparse.Namespace) -> int:
     if interrupted:
         return INTERRUPTED
     return OK if outcome.choice.selected or outcome.left else FAILED
-
-
-def _options(args: argparse.Namespace) -> Options:
-    import os
-
-    from co2l.data.sources import data_root
-    from co2l.search.service import Options
-
-    root = Path(args.root).expanduser().absolute()
-    return Options(
-        root=root,
-        study=args.study or Path(args.space).stem,
-        data=data_root(args.data),
-        storage=args.storage or os.environ.get("CO2L_STORAGE") or f"sqlite:///{root}/study.db",
-        tracking_uri=args.tracking_uri or os.environ.get("CO2L_TRACKING_URI") or f"sqlite:///{root}/mlflow.db",
-        address=args.address,
-        seed=args.seed,
-        max_concurrent=args.max_concurrent,
-        time_budget=args.time_budget,
-        reuse=not args.no_reuse,
-        fresh=args.fresh,
-    )
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -152,43 +112,6 @@ def _check(args: argparse.Namespace) -> None:
         raise Co2lError(f"the price is {args.price}", where="--price", fix="give an amount per hour, from 0")
     if args.parallel < 1:
         raise Co2lError(f"{args.parallel} trials at once", where="--parallel", fix="give a number from 1")
-
-
-def print_plan(space: Space, plan: Plan, estimate: Estimate | None, *, quiet: bool) -> None:
-    about = "" if plan.exact else "at most " if space.algorithm == "grid" else "about "
-    rows = [
-        ("cells", f"{plan.cells:,}"),
-        ("first stages", f"{about}{plan.first_stages:,} distinct"),
-        ("stages", f"{about}{plan.stages:,} distinct"),
-        ("epochs", f"{about}{plan.epochs_planned:,}, without reuse {plan.epochs_naive:,} ({plan.ratio:.2f} times)"),
-    ]
-    if estimate:
-        rows += [
-            ("training", f"{_time(estimate.trial_hours)}, without reuse {_time(estimate.trial_hours_naive)}"),
-            ("duration", f"{_time(estimate.hours)} with {estimate.parallel} at once"),
-        ]
-        if estimate.money is not None:
-            rows += [("price", f"{estimate.money:,.2f} at {estimate.price:,.2f} an hour")]
-    print(f"{space.source}: {space.method} on {space.benchmark}, {space.algorithm}")
-    for name, text in rows:
-        print(f"  {name:<13} {text}")
-    if quiet:
-        return
-    if space.algorithm != "grid":
-        print(f"The cells are a random draw of {space.samples} samples; {space.algorithm} will draw others.")
-    if estimate:
-        from co2l.search.plan import LEFT_OUT
-
-        print(f"The time is an estimate from {LEFT_OUT}.")
-        for timed in estimate.timed:
-            if timed.batch < timed.settings["batch_size"]:
-                print(f"Steps of {timed.settings['batch_size']} samples are too slow here: {timed.batch} were timed.")
-
-
-def _time(hours: float) -> str:
-    if hours >= 1:
-        return f"{hours:,.1f} h"
-    return f"{hours * 60:.1f} min" if hours * 60 >= 1 else f"{hours * 3600:.1f} s"
 
 
 if __name__ == "__main__":

@@ -20,6 +20,8 @@ def changed(old: str, new: str, text: str = GOOD) -> str:
     return text.replace(old, new)
 
 
+VARIANTS = GOOD + "variants:\n  plain: {replay: false}\n  full: {replay: true, distillation: ird}\n"
+
 # name: (the file's text, parts of the message)
 BAD: dict[str, tuple[str, list[str]]] = {
     "empty file": ("", ["is empty", "benchmark and axes"]),
@@ -44,6 +46,38 @@ BAD: dict[str, tuple[str, list[str]]] = {
     "misspelt required key": (changed("benchmark", "benchmrk"), ["'benchmrk'", "did you mean 'benchmark'?"]),
     "no axes": ("benchmark: seq_digits\n", ["the key 'axes' is missing", "settings to try"]),
     "axes without any": ("benchmark: seq_digits\naxes: {}\n", ["axes: nothing is listed"]),
+    "variant with an unknown setting": (
+        changed("distillation", "distilation", VARIANTS),
+        ["variants.full: unknown setting 'distilation'", "did you mean 'distillation'?"],
+    ),
+    "variant with a wrong value": (
+        changed("distillation: ird", "distillation: irt", VARIANTS),
+        ["variants.full.distillation: ", "got 'irt'"],
+    ),
+    "variant with several values": (
+        changed("distillation: ird", "distillation: [ird]", VARIANTS),
+        ["variants.full.distillation: ['ird'] is not one value"],
+    ),
+    "variant of an axis": (
+        changed("distillation: ird", "kappa: 0.1", VARIANTS),
+        ["variants.full.kappa: kappa is an axis too", "one of the two"],
+    ),
+    "variant of a fixed setting": (
+        changed("distillation: ird", "tau: 0.1", VARIANTS),
+        ["variants.full.tau: tau is fixed under settings too"],
+    ),
+    "two variants alike": (
+        changed("replay: false", "distillation: ird", VARIANTS),
+        ["variants.full: has the same settings as 'plain'"],
+    ),
+    "variant that does not exist": (
+        changed("axes:\n", "axes:\n  variant: [plain, ful]\n", VARIANTS),
+        ["axes.variant: unknown variant 'ful'", "did you mean 'full'?"],
+    ),
+    "an axis of variants without variants": (
+        changed("axes:\n", "axes:\n  variant: [plain]\n"),
+        ["axes: unknown setting 'variant'"],
+    ),
     "unknown benchmark": (changed("seq_digits", "seq_digit"), ["benchmark: ", "did you mean 'seq_digits'?"]),
     "unknown method": (changed("co2l", "colt"), ["method: unknown method 'colt'", "did you mean 'co2l'?"]),
     "benchmark not text": (changed("seq_digits", "5"), ["benchmark: ", "got 5", "the name of a task stream"]),

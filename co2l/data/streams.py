@@ -37,6 +37,11 @@ class Split:
         elif not 0 < self.fraction < 1:
             raise Co2lError(f"the validation fraction is {self.fraction}", fix="it must lie between 0 and 1")
 
+    @property
+    def judge(self) -> Literal["val", "test"]:
+        """What accuracies are measured on, as metrics are named."""
+        return "val" if self.kind == "search" else "test"
+
 
 @dataclass(frozen=True, eq=False)
 class Samples:
@@ -103,6 +108,11 @@ class TaskStream:
         """The samples that judge task `t`: validation in a search, test in an evaluation."""
         self._check(t)
         return self._task(t, *self._held_out)
+
+    def revisit(self, t: int) -> Samples:
+        """The training samples of task `t`, over or to come: for a probe that asks what a representation is worth."""
+        self._check(t)
+        return self._task(t, *self._train)
 
     def forget(self, t: int) -> None:
         """End task `t`: its training samples, and those of all before it, are gone."""

@@ -38,10 +38,11 @@ class Chosen(BaseModel):
     benchmark: str
     method: str = "co2l"
     settings: dict[str, Any] = {}
+    group: dict[str, Any] = {}  # what it was chosen for, as a buffer size
 
 
-def load_configuration(path: str) -> Chosen:
-    """The configuration in a YAML or JSON file, which may be a result that was saved here."""
+def load_configurations(path: str) -> list[Chosen]:
+    """The configuration in a YAML or JSON file, or those in a list there; it may be a result that was saved here."""
     try:
         content = yaml.safe_load(Path(path).read_text())
     except (OSError, UnicodeDecodeError) as error:
@@ -52,7 +53,7 @@ def load_configuration(path: str) -> Chosen:
     if isinstance(content, dict) and isinstance(content.get("config"), dict):
         content = content["config"]
     try:
-        return Chosen.model_validate(content)
+        return [Chosen.model_validate(each) for each in (content if isinstance(content, list) else [content])]
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"])) or "the file"

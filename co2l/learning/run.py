@@ -14,15 +14,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from co2l.data.randomness import stream
 from co2l.data.streams import Samples, TaskStream
 from co2l.errors import Co2lError
-from co2l.learning import metrics
+from co2l.learning import export, metrics
 from co2l.learning.config import RunConfig
 from co2l.learning.methods import METHODS
-from co2l.learning.methods.base import Method
+from co2l.learning.methods.base import Classifier, Method
 from co2l.learning.store import Store
 
 
@@ -66,6 +66,7 @@ class Result:
     final: metrics.Row  # accuracies after the last task, by the method's final probe
     matrix: Mapping[str, metrics.Matrix]  # per scenario; empty if it was switched off
     weights: str  # SHA-256 of the final state
+    exports: Mapping[str, str] = field(default_factory=dict)  # the store's keys of what was asked for, by its name
 
     @property
     def score(self) -> float:
@@ -80,6 +81,7 @@ class Result:
             "forgetting": {name: metrics.forgetting(m) for name, m in self.matrix.items()},
             "backward_transfer": {name: metrics.backward_transfer(m) for name, m in self.matrix.items()},
             "weights": self.weights,
+            **({"exports": dict(self.exports)} if self.exports else {}),
         }
 
 
@@ -99,13 +101,15 @@ def run(
     device: torch.device,
     save_every: float = 60.0,
     keep: Callable[[str], bool] = lambda _: True,
+    exports: Store | None = None,
 ) -> Generator[Event, None, None]:
     """Learn all tasks in order and evaluate after each; whatever the store already has is not done again.
 
+    The final classifier and what it makes of a few samples are left in the store `exports`, if there is one.
     Mid-stage states are saved every `save_every` seconds. A finished stage's state is deleted once its successor is
     stored unless `keep` wants its key.
     """
-    return _Run(config, tasks, store, device, save_every, keep).events()
+    return _Run(config, tasks, store, device, save_every, keep, exports).events()
 
 
 @dataclass
@@ -116,6 +120,7 @@ class _Run:
     device: torch.device
     save_every: float
     keep: Callable[[str], bool]
+    exports: Store | None
     method: Method = field(init=False)
     keys: list[str] = field(init=False)  # of the stages
     held: tuple[int, Samples] | None = None
@@ -140,12 +145,15 @@ class _Run:
             wanted = {settings.matrix_probe} - {"none"} | ({self.method.final_probe()} if t == last else set())
             records = {probe: self.store.load_record(self._row_key(t, probe)) for probe in sorted(wanted)}
             trained = 0
-            if None in records.values() or (not wanted and t > stored):
+            unexported = t == last and self.exports is not None and not self._exported()
+            if None in records.values() or unexported or (not wanted and t > stored):
                 trained = yield from self._reach(t)
                 for probe in sorted(wanted):
                     if records[probe] is None:
                         yield Evaluating(t, probe)
                         records[probe] = self._evaluate(t, probe)
+                if unexported:
+                    self._export(t)
             if t == last:
                 final = records[self.method.final_probe()] or {}
                 self._prune(t)
@@ -154,7 +162,10 @@ class _Run:
                 matrix.append(row)
             yield TaskDone(t, row, trained)
         by_scenario = {name: [row[name] for row in matrix] for name in (matrix[0] if matrix else {})}
-        yield RunDone(Result(final["accuracies"], by_scenario, final["weights"]))
+        exported = {}
+        if self.exports is not None and self._exported():  # not every method has a classifier that can be
+            exported = {kind: self._export_key(kind) for kind in export.KINDS}
+        yield RunDone(Result(final["accuracies"], by_scenario, final["weights"], exported))
 
     def _reach(self, t: int) -> Generator[Event, None, int]:
         """Bring the method to the end of task `t`, from the store or by learning; returns the epochs trained."""
@@ -230,11 +241,30 @@ class _Run:
         return values
 
     def _evaluate(self, t: int, probe: str) -> dict[str, Any]:
-        classify = self.method.classifier(t, self._samples(t), probe)
-        row = metrics.accuracies(classify, self.tasks, range(t + 1), self.device)
+        judged = self.method.revisits(t) or range(t + 1)
+        row = metrics.accuracies(self._classifier(t, probe), self.tasks, judged, self.device)
         record = {"accuracies": row, "weights": digest(self.method.state())}
         self.store.save_record(self._row_key(t, probe), record)
         return record
+
+    def _classifier(self, t: int, probe: str) -> Classifier:
+        others = [other for other in self.method.revisits(t) or () if other != t]
+        revisited = [(other, self.tasks.revisit(other).to(self.device)) for other in others]
+        return self.method.classifier(t, self._samples(t), probe, revisited)
+
+    def _exported(self) -> bool:
+        return self.exports is not None and all(self.exports.has_state(self._export_key(kind)) for kind in export.KINDS)
+
+    def _export(self, t: int) -> None:
+        """The classifier is trained a second time, to the same bits."""
+        assert self.exports is not None
+        classifier = self._classifier(t, self.method.final_probe())
+        if not isinstance(classifier, nn.Sequential):
+            return
+        buffered = self.method.buffered()
+        self.exports.save_state(self._export_key("classifier"), dict(classifier.state_dict()))
+        looked_at = export.features(classifier[0], self.tasks, buffered, seed=self.config.seed, device=self.device)
+        self.exports.save_state(self._export_key("features"), looked_at)
 
     def _samples(self, t: int) -> Samples:
         """The training samples of task `t`; only one task's are held, as a rotated one is a copy of its own."""
@@ -248,6 +278,9 @@ class _Run:
 
     def _key(self, t: int) -> str:
         return f"{self.tasks.fingerprint[:16]}/{self.keys[t]}"
+
+    def _export_key(self, kind: str) -> str:
+        return self._row_key(len(self.tasks) - 1, f"{self.method.final_probe()} {kind}")
 
     def _row_key(self, t: int, probe: str) -> str:
         return f"{self.tasks.fingerprint[:16]}/{self.config.row_key(t, probe)}"

@@ -86,12 +86,12 @@ def _space(noted: Mapping[str, Any], entries: Mapping[str, Entry], source: str) 
     """The space as it was parsed: its canonical form, and what that leaves out since no result depends on it."""
     canonical, limits = noted["space"], noted.get("limits") or {"samples": None, "retries": 0}
     document = {name: value for name, value in canonical.items() if name in Document.model_fields} | limits
-    if document["algorithm"] != "grid" and document["samples"] is None:
+    if document.get("algorithm", "grid") != "grid" and document["samples"] is None:
         document["samples"] = max(1, len(entries))
     try:
         if canonical.get("kind") == "evaluation":
-            seeds = sorted({entry.seed for entry in entries.values()}) or [0]
-            return "evaluation", parse({**document, "seeds": seeds}, source, Evaluation)
+            document |= {"seeds": sorted({entry.seed for entry in entries.values()}) or [0], "samples": None}
+            return "evaluation", parse(document, source, Evaluation)
         return "search", parse(document, source)
     except Co2lError as error:
         fix = "it was made by another version: read it with that one"

@@ -99,8 +99,11 @@ class Document(Part):
     benchmark: str = Field(description="the name of a task stream, as seq_cifar10")
     method: str = Field("co2l", description="the name of a method, as co2l")
     settings: dict[str, Any] = Field({}, description="settings with one value each, as {E_0: 500}")
+    variants: dict[str, dict[str, Any]] = Field(
+        {}, description="settings to try together, by name, as {no IRD: {distillation: none}, IRD: {distillation: ird}}"
+    )
     axes: dict[str, Axis] = Field(
-        min_length=1, description="settings to try, each with a list as [0.1, 0.5] or {low: 0.01, high: 1, log: true}"
+        {}, description="settings to try, each with a list as [0.1, 0.5] or {low: 0.01, high: 1, log: true}"
     )
     seeds: tuple[Annotated[int, Field(strict=True, ge=0)], ...] = Field(
         (0,), strict=False, min_length=1, description="a list of different whole numbers from 0, as [0, 1, 2]"

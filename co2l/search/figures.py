@@ -67,30 +67,37 @@ def png(figure: Figure) -> bytes:
 
 def outcome(
     space: Mapping[str, Any],
-    selected: Sequence[Mapping[str, Any]],
     table: Sequence[Mapping[str, Any]],
-    figures: Mapping[str, Figure],
+    *,
+    selected: Sequence[Mapping[str, Any]] | None = None,
+    tested: Sequence[Mapping[str, Any]] | None = None,
+    figures: Mapping[str, Figure] | None = None,
 ) -> dict[str, bytes]:
-    """What a study leaves behind, by file name."""
+    """What a study leaves behind, by file name: a search what it selected, an evaluation what it tested."""
+    return {
+        "space.yaml": _yaml(dict(space)),
+        **({} if selected is None else {"selected.yaml": _yaml([dict(each) for each in selected])}),
+        **({} if tested is None else {"tested.csv": _csv(tested)}),
+        "cells.csv": _csv(table),
+        **{f"figures/{name}.png": png(figure) for name, figure in (figures or {}).items()},
+    }
+
+
+def _csv(table: Sequence[Mapping[str, Any]]) -> bytes:
     rows = io.StringIO()
     writer = csv.DictWriter(rows, list({name: None for row in table for name in row}), lineterminator="\n")
     writer.writeheader()
     writer.writerows(table)
-    return {
-        "space.yaml": _yaml(dict(space)),
-        "selected.yaml": _yaml([dict(each) for each in selected]),
-        "cells.csv": rows.getvalue().encode(),
-        **{f"figures/{name}.png": png(figure) for name, figure in figures.items()},
-    }
+    return rows.getvalue().encode()
 
 
-def note(selected: Sequence[Mapping[str, Any]]) -> str:
-    """What was selected as a Markdown table, a column each, short enough for a tag."""
-    if not selected:
-        return "Nothing was selected."
-    columns = [dict(_scalars(each)) for each in selected]
+def note(found: Sequence[Mapping[str, Any]], what: str = "selected") -> str:
+    """What was found as a Markdown table, a column each, short enough for a tag."""
+    if not found:
+        return f"Nothing was {what}." if what == "selected" else f"No {what} yet."
+    columns = [dict(_scalars(each)) for each in found]
     names = list({name: None for column in columns for name in column})
-    lines = [["", *[f"selected {i + 1}" for i in range(len(columns))]], ["---"] * (len(columns) + 1)]
+    lines = [["", *[f"{what} {i + 1}" for i in range(len(columns))]], ["---"] * (len(columns) + 1)]
     lines += [[name, *[_text(column.get(name, "")) for column in columns]] for name in names]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)[:4900]
 

@@ -6,7 +6,7 @@ import functools
 import random
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import torch
 from co2l.data.benchmarks import BENCHMARKS
 from co2l.data.randomness import stream
 from co2l.data.streams import TaskStream, open_stream
-from co2l.learning.config import RunConfig, Scope
+from co2l.learning.config import RunConfig
 from co2l.learning.methods import METHODS
 from co2l.learning.methods.base import Method
 from co2l.search.space import Cell, Space
@@ -59,7 +59,6 @@ def plan(space: Space) -> Plan:
     All stages after the first read the same settings, so two cells share all of them or none.
     """
     tasks = BENCHMARKS[space.benchmark].tasks
-    chain = chain_of(space)
     first: dict[object, tuple[RunConfig, int]] = {}
     later: dict[object, tuple[RunConfig, int]] = {}
     uses: Counter[object] = Counter()
@@ -68,11 +67,10 @@ def plan(space: Space) -> Plan:
         E_0, E_rest = epochs_of(cell, tasks)
         cells, naive = cells + 1, naive + E_0 + E_rest
         first.setdefault(cell.prefix, (cell.config, E_0))
-        whole = cell.prefix, tuple(cell.values[name] for name in chain)
-        later.setdefault(whole, (cell.config, E_rest))
-        uses.update([cell.prefix, whole])
-    again = [(config, range(1)) for name, (config, _) in first.items() if uses[name] > 1]
-    again += [(config, range(1, tasks)) for name, (config, _) in later.items() if uses[name] > 1]
+        later.setdefault(cell.whole, (cell.config, E_rest))
+        uses.update([("first", cell.prefix), ("later", cell.whole)])
+    again = [(config, range(1)) for name, (config, _) in first.items() if uses["first", name] > 1]
+    again += [(config, range(1, tasks)) for name, (config, _) in later.items() if uses["later", name] > 1]
     return Plan(
         cells=cells,
         first_stages=len(first),
@@ -82,6 +80,28 @@ def plan(space: Space) -> Plan:
         exact=space.algorithm == "grid" and space.early_stop is None,
         used_again=tuple(again),
     )
+
+
+def together(spaces: Sequence[Space]) -> Plan:
+    """Grids that run one after the other and share a store, where a stage of one may be a stage of another too."""
+    uses: Counter[str] = Counter()
+    epochs: dict[str, int] = {}
+    first: set[str] = set()
+    made: dict[str, tuple[RunConfig, int]] = {}
+    cells = naive = 0
+    for space in spaces:
+        tasks = BENCHMARKS[space.benchmark].tasks
+        for cell in space.cells():
+            keys = cell.config.stage_keys(tasks)
+            E_0, E_rest = epochs_of(cell, tasks)
+            cells, naive = cells + 1, naive + E_0 + E_rest
+            epochs |= dict.fromkeys(keys[1:], E_rest // (tasks - 1)) | {keys[0]: E_0}
+            first.add(keys[0])
+            uses.update(keys)
+            for t, key in enumerate(keys):
+                made.setdefault(key, (cell.config, t))
+    again = [(config, range(t, t + 1)) for key, (config, t) in made.items() if uses[key] > 1]
+    return Plan(cells, len(first), len(uses), naive, sum(epochs.values()), exact=True, used_again=tuple(again))
 
 
 def planned_cells(space: Space) -> Iterator[Cell]:
@@ -97,12 +117,6 @@ def planned_cells(space: Space) -> Iterator[Cell]:
         if tuple(point.values()) not in drawn:
             drawn.add(tuple(point.values()))
             yield from space.cells_of(point)
-
-
-def chain_of(space: Space) -> tuple[str, ...]:
-    """The axes that later stages read, beside those that the first one reads too."""
-    scope = METHODS[space.method].settings_type.scope
-    return tuple(name for name in space.axes if scope(name) is Scope.LATER)
 
 
 def epochs_of(cell: Cell, tasks: int) -> tuple[int, int]:
@@ -165,18 +179,19 @@ def estimate(
     space: Space, *, data: Path, device: torch.device, parallel: int = 1, price: float | None = None
 ) -> Estimate:
     """Hours, and money if a price is given, from a few steps of training for every distinct batch size."""
-    chain, timed = chain_of(space), dict[tuple[object, ...], Timed]()
+    timed: dict[tuple[object, ...], Timed] = {}
     tasks = open_stream(space.benchmark, split=space.split, seed=space.seeds[0], data=data)
     stages: dict[object, float] = {}
     naive = 0.0
     for cell in planned_cells(space):
-        work = {name: value for name, value in cell.values.items() if _changes_work(name, value)}
+        varied = {name: getattr(cell.config.settings, name) for name in space.varied}
+        work = {name: value for name, value in varied.items() if _changes_work(name, value)}
         if tuple(work.values()) not in timed:
             timed[tuple(work.values())] = _time(cell.config, tasks, device, work)
         first, later = _seconds(cell.config, timed[tuple(work.values())], len(tasks))
         naive += first + later
-        stages[cell.prefix] = first
-        stages[cell.prefix, tuple(cell.values[name] for name in chain)] = later
+        stages["first", cell.prefix] = first
+        stages["later", cell.whole] = later
     return Estimate(sum(stages.values()) / 3600, naive / 3600, parallel, price, tuple(timed.values()))
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from co2l.data.benchmarks import BENCHMARKS
 from co2l.search.document import Range, Value
-from co2l.search.plan import chain_of, epochs_of, order
+from co2l.search.plan import epochs_of, order
 from co2l.search.reports import Configuration, Report, configuration
 from co2l.search.space import Cell, Space
 from co2l.search.study import Record, suggest
@@ -42,7 +42,7 @@ class CellQueue:
 
     def __init__(self, space: Space, record: Record, *, reuse: bool = True, seed: int = 0) -> None:
         self.space, self.record, self.reuse, self.seed = space, record, reuse, seed
-        self._chain, self._tasks = chain_of(space), BENCHMARKS[space.benchmark].tasks
+        self._tasks = BENCHMARKS[space.benchmark].tasks
         self._rank = itertools.count()
         self._startable: list[tuple[int, Cell]] = []
         self._behind: dict[Hashable, list[tuple[int, Cell]]] = defaultdict(list)  # stages -> heap of those that wait
@@ -83,15 +83,15 @@ class CellQueue:
 
     def stage_ready(self, cell: Cell) -> None:
         """The cell's first stage is stored now."""
-        self._release(cell.prefix)
+        self._release(_first(cell))
 
     def finished(
         self, cell: Cell, result: Mapping[str, Any], epochs_trained: int, epochs_reused: int, seconds: float
     ) -> None:
         self.record.finish(cell, result, epochs_trained, epochs_reused, seconds)
         del self._running[cell.key]
-        self._release(cell.prefix)
-        self._release(self._whole(cell))
+        self._release(_first(cell))
+        self._release(_all(cell))
 
     def pruned(self, cell: Cell, report: Report, seconds: float = 0.0) -> None:
         self.record.prune(cell, report, seconds)
@@ -124,7 +124,7 @@ class CellQueue:
             if status == "pending":
                 pending.append(cell)
             elif status == "done":
-                self._ready |= {cell.prefix, self._whole(cell)}
+                self._ready |= {_first(cell), _all(cell)}
         if self.space.early_stop is not None:  # halving assumes that good ones come at any time
             random.Random(self.seed).shuffle(pending)
         pending.sort(key=lambda cell: -sum(epochs_of(cell, self._tasks)))
@@ -134,7 +134,7 @@ class CellQueue:
     def _place(self, rank: int, cell: Cell) -> None:
         """Behind the owner of the first of its stages that is in the making, or else ready to start."""
         if self.reuse:
-            for stages in (cell.prefix, self._whole(cell)):
+            for stages in (_first(cell), _all(cell)):
                 if stages not in self._ready and self._owner.setdefault(stages, cell.key) != cell.key:
                     heapq.heappush(self._behind[stages], (rank, cell))
                     self._waiting += 1
@@ -152,17 +152,13 @@ class CellQueue:
     def _leave(self, cell: Cell) -> None:
         """The cell ended early: what it has not made is left to the next who waits for it."""
         del self._running[cell.key]
-        for stages in (self._whole(cell), cell.prefix):
+        for stages in (_all(cell), _first(cell)):
             if self._owner.get(stages) != cell.key:
                 continue
             del self._owner[stages]
             if behind := self._behind.get(stages):
                 self._waiting -= 1
                 self._place(*heapq.heappop(behind))
-
-    def _whole(self, cell: Cell) -> Hashable:
-        """Names all of a cell's stages: cells that are only evaluated in another way have the same."""
-        return cell.prefix, tuple(cell.values[name] for name in self._chain)
 
     def _initial(self) -> Iterator[Cell]:
         """The grid; or what was drawn before, and for a random search all that is drawn."""
@@ -205,6 +201,14 @@ class CellQueue:
             listed = [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
             rng.shuffle(listed)
             yield from listed
+
+
+def _first(cell: Cell) -> Hashable:
+    return "first", cell.prefix
+
+
+def _all(cell: Cell) -> Hashable:
+    return "all", cell.whole
 
 
 def _limit(space: Space) -> int:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from co2l.data.benchmarks import BENCHMARKS
 from co2l.data.streams import open_stream
 from co2l.search import selection
 from co2l.search.conductor import Conductor, Watcher
 from co2l.search.engine import connected, run_trials
+from co2l.search.evaluation import Tested, tested
 from co2l.search.plan import plan
 from co2l.search.reports import Totals
 from co2l.search.selection import Choice
@@ -39,12 +41,14 @@ class Options:
     time_budget: float | None = None
     reuse: bool = True
     fresh: bool = False
+    model: str | None = None  # the name under which an evaluation registers its classifiers
 
 
 @dataclass(frozen=True)
 class Outcome:
-    choice: Choice
+    choice: Choice  # of a search
     selected_file: Path
+    tested: list[Tested]  # by an evaluation
     totals: Totals
     left: int  # cells that were not run
     failed: dict[str, str]  # cell key -> reason
@@ -74,15 +78,22 @@ def search(space: Space, options: Options, watcher: Watcher, asked_to_stop: Call
                     max_concurrent=options.max_concurrent,
                     time_budget=options.time_budget,
                 )
-        choice = selection.select(space, record.entries.values())
+        choice, rows = Choice((), (), ()), list[Tested]()
         path = options.root / "selected" / f"{options.study}.yaml"
-        selection.write(path, space, choice)
-        _track_outcome(space, record, tracker, choice, complete=conductor.queue.unfinished == 0)
+        complete = conductor.queue.unfinished == 0
+        if space.split.kind == "evaluation":
+            rows = tested(space, record.entries.values())
+            _register(space, record, tracker, options)
+            tracker.close_evaluation(rows=rows, table=_table(record), price=_price(record), complete=complete)
+        else:
+            choice = selection.select(space, record.entries.values())
+            selection.write(path, space, choice)
+            _track_choice(space, record, tracker, choice, complete=complete)
     finally:
         untracked = tracker.close(FLUSH_SECONDS)
     failed = {key: entry.reason for key, entry in record.entries.items() if entry.status == "failed"}
     left = conductor.queue.unfinished
-    return Outcome(choice, path, record.totals(), left, failed, untracked)
+    return Outcome(choice, path, rows, record.totals(), left, failed, untracked)
 
 
 def assignments(space: Space, options: Options) -> Callable[[Cell], Assignment]:
@@ -90,9 +101,13 @@ def assignments(space: Space, options: Options) -> Callable[[Cell], Assignment]:
     shared = plan(space).shared if options.reuse else frozenset[str]()
     tasks = BENCHMARKS[space.benchmark].tasks
     store = f"{options.root}/store"
+    evaluated = space.split.kind == "evaluation"
 
     def assign(cell: Cell) -> Assignment:
         described = cell.config.as_dict()
+        keys = cell.config.stage_keys(tasks)
+        # the first stage of an evaluation is another one's too: the paper's ablations begin like its main table
+        wanted = shared | {keys[0]} if evaluated and options.reuse else shared
         return Assignment(
             cell=cell.key,
             split=described.pop("split"),
@@ -101,15 +116,49 @@ def assignments(space: Space, options: Options) -> Callable[[Cell], Assignment]:
             data=str(options.data),
             device=options.device,
             threads=max(1, int(space.resources.cpus)),
-            keep=tuple(key for key in cell.config.stage_keys(tasks) if key in shared),
+            keep=tuple(key for key in keys if key in wanted),
+            exports=store if evaluated and cell.seed == space.seeds[0] else "",
         )
 
     return assign
 
 
-def _track_outcome(space: Space, record: Record, tracker: Tracker, choice: Choice, *, complete: bool) -> None:
+def _register(space: Space, record: Record, tracker: Tracker, options: Options) -> None:
+    """The first seed of each configuration, whatever its accuracy; the first configuration is the selected one."""
+    if options.model is None:
+        return
+    alias: str | None = "selected"
+    for cell in space.cells():
+        entry = record.entries.get(cell.key)
+        exports = (entry.result or {}).get("exports") if entry else None
+        if exports and cell.seed == space.seeds[0]:
+            store = f"{options.root}/store"
+            tracker.register(cell, options.model, store=store, key=exports["classifier"], alias=alias)
+            alias = None
+
+
+def _track_choice(space: Space, record: Record, tracker: Tracker, choice: Choice, *, complete: bool) -> None:
+    tracker.close_study(
+        selected=[each.as_dict(space) for each in choice.selected],
+        selected_cells=[cell for each in choice.selected for cell in each.cells],
+        table=_table(record),
+        figures=record.figures(),
+        price=_price(record),
+        complete=complete,
+    )
+
+
+def _price(record: Record) -> dict[str, float]:
     totals = record.totals()
-    table = [
+    return {
+        "epochs_trained": totals.epochs_trained,
+        "epochs_reused": totals.epochs_reused,
+        "trial_hours": totals.seconds / 3600,
+    }
+
+
+def _table(record: Record) -> list[dict[str, Any]]:
+    return [
         {
             "cell": entry.key,
             **entry.values,
@@ -124,15 +173,3 @@ def _track_outcome(space: Space, record: Record, tracker: Tracker, choice: Choic
         }
         for entry in record.entries.values()
     ]
-    tracker.close_study(
-        selected=[each.as_dict(space) for each in choice.selected],
-        selected_cells=[cell for each in choice.selected for cell in each.cells],
-        table=table,
-        figures=record.figures(),
-        price={
-            "epochs_trained": totals.epochs_trained,
-            "epochs_reused": totals.epochs_reused,
-            "trial_hours": totals.seconds / 3600,
-        },
-        complete=complete,
-    )

@@ -14,7 +14,6 @@ from typing import Any
 
 from co2l.data.benchmarks import BENCHMARKS
 from co2l.learning.metrics import scenarios
-from co2l.search.plan import chain_of
 from co2l.search.queue import CellQueue, Signal
 from co2l.search.reports import Report
 from co2l.search.rungs import Rungs
@@ -25,7 +24,16 @@ from co2l.search.study import Record
 def accuracy(cell: Cell, finished_tasks: int) -> float:
     """In percent: smooth in the logarithm of each setting, lower after every task, and a little different by seed."""
     settings = cell.config.settings.model_dump()
-    numbers = {name: float(settings[name]) for name in cell.values if not isinstance(settings[name], bool | str)}
+    numbers = {
+        name: float(settings[name])
+        for name in cell.values
+        if not isinstance(
+            settings.get(
+                name,
+            ),
+            bool | str,
+        )
+    }
     bend = sum(math.cos(3 * math.log(1e-6 + abs(number)) + len(name)) for name, number in numbers.items())
     wobble = math.sin(12.9898 * cell.seed + bend) / 10
     return 50 + 40 * math.tanh(bend / (1 + len(numbers))) / math.sqrt(finished_tasks) + wobble
@@ -89,7 +97,6 @@ class Simulation:
         self.accuracy, self.seconds, self.fails = accuracy, seconds, fails
         self.stored: set[Hashable] = set() if stored is None else stored
         self.tasks = BENCHMARKS[space.benchmark].tasks
-        self.chain = chain_of(space)
         self.seen = Simulated(workers)
         self._events: list[tuple[float, int, _Attempt]] = []  # when an attempt comes to the end of its task
         self._count = 0
@@ -125,7 +132,7 @@ class Simulation:
         heapq.heappush(self._events, (now + duration, self._count, attempt))
 
     def _stage(self, cell: Cell, task: int) -> Hashable:
-        return (cell.prefix,) if task == 0 else (cell.prefix, tuple(cell.values[name] for name in self.chain), task)
+        return (cell.prefix, 0) if task == 0 else (cell.whole, task)
 
     def _task_done(self, attempt: _Attempt, now: float) -> None:
         cell, task, seconds = attempt.cell, attempt.task, now - attempt.began

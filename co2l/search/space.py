@@ -17,7 +17,7 @@ import reprlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import Any, Self, TypeVar, overload
 
 from pydantic import PrivateAttr
 
@@ -29,6 +29,8 @@ from co2l.learning.methods import METHODS, configure
 from co2l.learning.metrics import scenarios
 from co2l.search.document import Document, EarlyStop, Range, Value, read, shaped
 
+VARIANT = "variant"  # the axis whose values are the names of the variants
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -37,6 +39,7 @@ class Cell:
     values: Mapping[str, Value]
     config: RunConfig
     prefix: tuple[Value, ...]  # what tells its first stage from those of the space's other cells
+    whole: tuple[Value, ...]  # what tells all its stages from theirs: those only evaluated in another way have the same
 
     @property
     def seed(self) -> int:
@@ -98,10 +101,17 @@ class Space(Document):
         """The cell of one value per axis, which need not be on the grid."""
         if values.keys() != self.axes.keys():
             raise Co2lError(f"a cell needs one value for each of {', '.join(self.axes)}", where=self.source)
-        given = {**self.settings, **values}
+        given = self.given(values)
         config = configure(self.benchmark, self.method, given, seed=seed, split=self.split, where=self.source)
-        taken = {name: getattr(config.settings, name) for name in self.axes}
-        return Cell(taken, config, (seed, *(taken[name] for name in self.read_by_first_stage)))
+        settings = config.settings
+        taken = {name: values[name] if name == VARIANT else getattr(settings, name) for name in self.axes}
+        prefix = (seed, *(getattr(settings, name) for name in self._first))
+        return Cell(taken, config, prefix, (*prefix, *(getattr(settings, name) for name in self._later)))
+
+    def given(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The settings at a point of the axes, without the method's defaults."""
+        together = self.variants[values[VARIANT]] if VARIANT in values else {}
+        return {**self.settings, **together, **{name: value for name, value in values.items() if name != VARIANT}}
 
     def draw(self, rng: random.Random) -> dict[str, Value]:
         """A value at random for every axis that the selection does not average over; `cells_of` adds those."""
@@ -112,12 +122,24 @@ class Space(Document):
         return drawn
 
     @functools.cached_property
-    def read_by_first_stage(self) -> tuple[str, ...]:
-        """The axes on which the first stage depends."""
-        scope = METHODS[self.method].settings_type.scope
-        return tuple(name for name in self.axes if scope(name) in (Scope.EVERY, Scope.FIRST))
+    def varied(self) -> tuple[str, ...]:
+        """The settings in which cells differ: those of the axes, and those of the variants."""
+        of_variants = (name for settings in self.variants.values() for name in settings)
+        return tuple(dict.fromkeys([*(name for name in self.axes if name != VARIANT), *of_variants]))
 
-    def with_settings(self, values: Mapping[str, Any], *, where: str = "--set") -> Space:
+    @functools.cached_property
+    def _first(self) -> tuple[str, ...]:
+        return self._read_in(Scope.EVERY, Scope.FIRST)
+
+    @functools.cached_property
+    def _later(self) -> tuple[str, ...]:
+        return self._read_in(Scope.LATER)
+
+    def _read_in(self, *scopes: Scope) -> tuple[str, ...]:
+        scope = METHODS[self.method].settings_type.scope
+        return tuple(name for name in self.varied if scope(name) in scopes)
+
+    def with_settings(self, values: Mapping[str, Any], *, where: str = "--set") -> Self:
         """The space with settings overridden: an axis keeps the value as its only one; a list is a new axis."""
         settings, axes = dict(self.settings), dict(self.axes)
         for name, value in values.items():
@@ -130,7 +152,7 @@ class Space(Document):
                 settings[name] = value
         return self.replace(where=where, settings=settings, axes=axes)
 
-    def replace(self, *, where: str = "", **keys: Any) -> Space:
+    def replace(self, *, where: str = "", **keys: Any) -> Self:
         """The space with some keys replaced, checked again; `where` says in errors who replaced them."""
         document = {name: getattr(self, name) for name in Document.model_fields} | keys
         changed = parse(document, f"{self.source} with {where}" if where else self.source, type(self))
@@ -139,9 +161,15 @@ class Space(Document):
 
     def canonical(self) -> dict[str, Any]:
         """What the results depend on, defaults included: not how many samples, on what, or how often retried."""
-        plain = self.model_dump(mode="json", exclude={"samples", "resources", "retries", "settings"})
-        fixed = self._any_cell().config.settings.model_dump(mode="json", exclude=set(self.axes))
-        return {**plain, "settings": fixed}
+        plain = self.model_dump(mode="json", exclude={"samples", "resources", "retries", "settings", "variants"})
+        some = self._any_cell()
+        if self.variants:
+            together = {name for settings in self.variants.values() for name in settings}
+            cells = {name: self.cell({**some.values, VARIANT: name}, some.seed) for name in self.variants}
+            plain["variants"] = {
+                name: cell.config.settings.model_dump(mode="json", include=together) for name, cell in cells.items()
+            }
+        return {**plain, "settings": some.config.settings.model_dump(mode="json", exclude=set(self.varied))}
 
     def _any_cell(self) -> Cell:
         first = {name: axis.low if isinstance(axis, Range) else axis[0] for name, axis in self.axes.items()}
@@ -207,17 +235,28 @@ def _parse(document: object, source: str, kind: type[Space]) -> Space:
         raise unknown("benchmark", space.benchmark, BENCHMARKS, where=f"{source}: benchmark")
     if space.method not in METHODS:
         raise unknown("method", space.method, METHODS, where=f"{source}: method")
+    if not (space.axes or space.variants):
+        what = "nothing is listed" if "axes" in space.model_fields_set else "the key 'axes' is missing"
+        where = f"{source}: axes" if "axes" in space.model_fields_set else source
+        raise Co2lError(what, where=where, fix=f"axes is: {Document.model_fields['axes'].description}")
+    if space.variants and VARIANT not in space.axes:
+        space = space.model_copy(update={"axes": {VARIANT: tuple(space.variants), **space.axes}})
+        space._source = source
     _check_names(space)
     _check_algorithm(space)
-    space = space.model_copy(update={"axes": _checked_axes(space)})
+    axes = _checked_axes(space)
+    space = space.model_copy(update={"axes": axes, "variants": _checked_variants(space, axes)})
     _check_choice(space)
     return space.model_copy(update={"early_stop": _checked_early_stop(space)})
 
 
 def _check_names(space: Space) -> None:
     fields = METHODS[space.method].settings_type.model_fields
-    for section, names in (("settings", space.settings), ("axes", space.axes)):
+    variants = {f"variants.{name}": settings for name, settings in space.variants.items()}
+    for section, names in {"settings": space.settings, "axes": space.axes, **variants}.items():
         for name in names:
+            if section == "axes" and name == VARIANT and space.variants:
+                continue
             where = f"{space.source}: {section}.{name}"
             owners = [other for other, kind in METHODS.items() if name in kind.settings_type.model_fields]
             if name in ("seed", "seeds"):
@@ -227,14 +266,23 @@ def _check_names(space: Space) -> None:
                 raise Co2lError(f"'{name}' is not a setting of method '{space.method}'", where=where, fix=fix)
             if name not in fields:
                 raise unknown("setting", name, fields, where=f"{space.source}: {section}")
-    for name in space.settings.keys() & space.axes.keys():
-        where = f"{space.source}: axes.{name}"
-        raise Co2lError(f"{name} is fixed under settings too", where=where, fix="keep it in one of the two")
-    for name, value in space.settings.items():
-        if not isinstance(value, Value):
-            where = f"{space.source}: settings.{name}"
-            fix = "give it one value here, or list several under axes"
-            raise Co2lError(f"{reprlib.repr(value)} is not one value", where=where, fix=fix)
+    if space.variants:
+        listed = space.axes[VARIANT]
+        for name in ("a range",) if isinstance(listed, Range) else map(str, listed):
+            if name not in space.variants:
+                raise unknown("variant", name, space.variants, where=f"{space.source}: axes.{VARIANT}")
+    for section, settings in {"axes": space.axes, **variants}.items():
+        for name in space.settings.keys() & settings.keys():
+            where = f"{space.source}: {section}.{name}"
+            raise Co2lError(f"{name} is fixed under settings too", where=where, fix="keep it in one of the two")
+    for section, settings in {"settings": space.settings, **variants}.items():
+        for name, value in settings.items():
+            where = f"{space.source}: {section}.{name}"
+            if section != "settings" and name in space.axes:
+                raise Co2lError(f"{name} is an axis too", where=where, fix="keep it in one of the two")
+            if not isinstance(value, Value):
+                fix = "give it one value here, or list several under axes"
+                raise Co2lError(f"{reprlib.repr(value)} is not one value", where=where, fix=fix)
 
 
 def _check_algorithm(space: Space) -> None:
@@ -265,12 +313,27 @@ def _checked_axes(space: Space) -> dict[str, tuple[Value, ...] | Range]:
         if isinstance(axis, Range):
             axes[name] = _checked_range(space, name, axis, first, where)
             continue
-        values = [_taken(space, {**first, name: value}, name) for value in axis]
+        values = list(axis) if name == VARIANT else [_taken(space, {**first, name: value}, name) for value in axis]
         for i, value in enumerate(values):
             if value in values[:i]:
                 raise Co2lError(f"the value {value!r} is there twice", where=where, fix="list each value once")
         axes[name] = tuple(values)
     return axes
+
+
+def _checked_variants(space: Space, axes: Mapping[str, tuple[Value, ...] | Range]) -> dict[str, dict[str, Value]]:
+    """The variants with their values as the settings take them; each is another one than those before it."""
+    first = {name: axis.low if isinstance(axis, Range) else axis[0] for name, axis in axes.items()}
+    variants: dict[str, dict[str, Value]] = {}
+    found: dict[RunConfig, str] = {}
+    for name, settings in space.variants.items():
+        point = {**first, VARIANT: name}
+        variants[name] = {setting: _taken(space, point, setting) for setting in settings}
+        same = found.setdefault(space.cell(point, 0).config, name)
+        if same != name:
+            where = f"{space.source}: variants.{name}"
+            raise Co2lError(f"has the same settings as '{same}'", where=where, fix="keep one of the two")
+    return variants
 
 
 def _checked_range(space: Space, name: str, axis: Range, first: Mapping[str, Value], where: str) -> Range:
@@ -287,7 +350,7 @@ def _checked_range(space: Space, name: str, axis: Range, first: Mapping[str, Val
 
 def _taken(space: Space, values: Mapping[str, Any], name: str) -> Any:
     """The value of setting `name` as the method takes it at this point of the space."""
-    given = {**space.settings, **values}
+    given = space.given(values)
     for each, value in given.items():
         if not isinstance(value, Value):
             where = f"{space.source}: axes.{each}"
@@ -295,27 +358,32 @@ def _taken(space: Space, values: Mapping[str, Any], name: str) -> Any:
     try:
         settings = configure(space.benchmark, space.method, given).settings
     except Co2lError as error:
-        raise _located(error, space) from None
+        raise _located(error, space, values) from None
     for each, value in given.items():
         if isinstance(value, bool) and not isinstance(getattr(settings, each), bool):  # pydantic takes true for 1
-            section = "axes" if each in space.axes else "settings"
             about = type(settings).model_fields[each].description or "a number"
-            where = f"{space.source}: {section}.{each}"
+            where = f"{space.source}: {_section(space, each, values)}.{each}"
             raise Co2lError(
                 f"true or false where a number should be, got {value}", where=where, fix=f"{each} is: {about}"
             )
     return getattr(settings, name, None)
 
 
-def _located(error: Co2lError, space: Space) -> Co2lError:
+def _section(space: Space, name: str, values: Mapping[str, Any]) -> str | None:
+    """Where the file sets `name` at this point of the space, if it does."""
+    variant = values.get(VARIANT, "")
+    sections = {"axes": space.axes, "settings": space.settings, f"variants.{variant}": space.variants.get(variant, {})}
+    return next((section for section, names in sections.items() if name in names), None)
+
+
+def _located(error: Co2lError, space: Space, values: Mapping[str, Any]) -> Co2lError:
     """The same error at the key whose setting it starts with."""
     match = re.match(r"(\w+)(: )?", error.what)
-    name = match[1] if match else ""
-    section = next((part for part in ("axes", "settings") if name in getattr(space, part)), None)
+    section = _section(space, match[1], values) if match else None
     if section is None or match is None:
         return Co2lError(error.what, where=space.source, fix=error.fix)
     what = error.what[match.end() :] if match[2] else error.what
-    return Co2lError(what, where=f"{space.source}: {section}.{name}", fix=error.fix)
+    return Co2lError(what, where=f"{space.source}: {section}.{match[1]}", fix=error.fix)
 
 
 def _check_choice(space: Space) -> None:
@@ -343,7 +411,8 @@ def _checked_early_stop(space: Space) -> EarlyStop | None:
     """With its rungs; by default there is one after every task but the last."""
     if space.early_stop is None:
         return None
-    if "none" in (space.settings.get("matrix_probe"), *(space.axes.get("matrix_probe") or ())):
+    of_variants = (settings.get("matrix_probe") for settings in space.variants.values())
+    if "none" in (space.settings.get("matrix_probe"), *(space.axes.get("matrix_probe") or ()), *of_variants):
         fix = "set matrix_probe to fast, or early_stop to off"
         what = "early stopping compares the accuracies after each task, and matrix_probe none measures none"
         raise Co2lError(what, where=f"{space.source}: early_stop", fix=fix)

@@ -64,7 +64,8 @@ class Record:
             now = {"version": VERSION, **space.canonical()}
             if before is not None and (changes := difference(before, now)):
                 what = f"study '{name}' was started with another space ({', '.join(changes)})"
-                fix = "give this one its own name with --study NEW, or discard the old record with --fresh"
+                flag = "--study" if space.split.kind == "search" else "--name"
+                fix = f"give this one its own name with {flag} NEW, or discard the old record with --fresh"
                 raise Co2lError(what, where=space.source, fix=fix)
             maximise = [optuna.study.StudyDirection.MAXIMIZE]
             study = found[name]._study_id if name in found else opened.create_new_study(maximise, name)

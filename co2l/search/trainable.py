@@ -1,6 +1,6 @@
 """One cell on a worker: opens the deepest stored state of its chain, trains on, and reports after every epoch and task.
 
-It holds no credentials and never sees test data: the stream of a search has no test split at all.
+It holds no credentials. In a search it never sees test data: the stream of a search has no test split at all.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ class Assignment:
     keep: tuple[str, ...]  # keys of the stages that other cells will want
     threads: int  # the same for all: the bits depend on it
     save_every: float = 60.0
+    exports: str = ""  # the store in which classifier and features are left, if they shall be
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -106,6 +107,7 @@ def events_of(assignment: Assignment, config: RunConfig) -> Generator[Event, Non
         device=choose_device(assignment.device),
         save_every=assignment.save_every,
         keep=frozenset(assignment.keep).__contains__,
+        exports=Store(assignment.exports) if assignment.exports else None,
     )
 
 
@@ -116,6 +118,7 @@ class Reporter:
         settings, self.tasks = config.settings, benchmark(config.benchmark).tasks
         self.epochs = [settings.E_0] + [settings.E_t] * (self.tasks - 1)
         self.trained = self.reused = 0
+        self.judge = config.split.judge
 
     def report(self, event: Event) -> Report | None:
         if isinstance(event, EpochDone):
@@ -125,10 +128,10 @@ class Reporter:
             self.trained += event.epochs_trained
             self.reused += self.epochs[event.task] - event.epochs_trained
             last = event.task == self.tasks - 1  # whose accuracies come with the result, by the final probe
-            accuracies = {} if last or event.row is None else validation(event.row)
+            accuracies = {} if last or event.row is None else named(event.row, self.judge)
             return self._report("task", event.task, self.epochs[event.task], accuracies)
         if isinstance(event, RunDone):
-            final = validation(event.result.final)
+            final = named(event.result.final, self.judge)
             return self._report("done", self.tasks - 1, self.epochs[-1], final, event.result.as_dict())
         return None
 
@@ -144,6 +147,6 @@ class Reporter:
         return Report(kind, task, self.tasks, step, metrics, self.trained, self.reused, result)
 
 
-def validation(row: Row) -> dict[str, float]:
-    averages = {f"val/{name}": mean(accuracies) for name, accuracies in row.items()}
-    return {**averages, "val/score": score(row)}
+def named(row: Row, judge: str) -> dict[str, float]:
+    averages = {f"{judge}/{name}": mean(accuracies) for name, accuracies in row.items()}
+    return {**averages, f"{judge}/score": score(row)}

@@ -288,3 +288,47 @@ def test_replacing_keys_checks_them_together() -> None:
     assert space.replace(algorithm="tpe", samples=9, early_stop={"rungs": [1]}).early_stop == EarlyStop(rungs=(1,))
     with pytest.raises(Co2lError, match=r"space.yaml with --algorithm: the key 'samples' is missing"):
         space.replace(algorithm="tpe", where="--algorithm")
+
+
+VARIANTS = """\
+benchmark: seq_digits
+axes: {buffer_size: [50, 100]}
+variants:
+  a: {replay: false, distillation: none}
+  b: {replay: false}
+  slow: {eta: 0.001}
+seeds: [0, 1]
+"""
+
+
+def test_variants_set_settings_together() -> None:
+    space = of(VARIANTS)
+    cells = list(space.cells())
+    assert (space.size, len({cell.key for cell in cells})) == (12, 12)
+    found = [
+        (cell.values["variant"], s["replay"], s["distillation"], s["eta"], s["buffer_size"])
+        for cell in cells
+        if cell.seed == 0 and (s := cell.config.settings.model_dump())
+    ]
+    assert found == [
+        ("a", False, "none", 0.01, 50),
+        ("a", False, "none", 0.01, 100),
+        ("b", False, "ird", 0.01, 50),
+        ("b", False, "ird", 0.01, 100),
+        ("slow", True, "ird", 0.001, 50),
+        ("slow", True, "ird", 0.001, 100),
+    ]
+    for one, other in itertools.combinations(cells, 2):
+        assert (one.prefix == other.prefix) == (one.config.stage_key(0) == other.config.stage_key(0))
+        assert (one.whole == other.whole) == (one.config.stage_key(1) == other.config.stage_key(1))
+
+
+def test_variants_can_be_chosen_among_and_read_again() -> None:
+    space = of(VARIANTS)
+    assert [cell.values["variant"] for cell in space.with_settings({"variant": ["b"]}).cells()] == ["b"] * 4
+    again = parse(space.canonical(), "again")
+    assert [cell.key for cell in again.cells()] == [cell.key for cell in space.cells()]
+    assert again.digest == space.digest
+    spelt_out = VARIANTS.replace("a: {", "a: {eta: 0.01, ")
+    assert of(spelt_out).digest == space.digest
+    assert space.difference(of(VARIANTS.replace("0.001", "0.002"))) == ["variants.slow.eta: 0.001 → 0.002"]

@@ -8,18 +8,21 @@ pure function of the state before it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from co2l.data.benchmarks import Benchmark
+from co2l.data.buffer import Batch
 from co2l.data.streams import Samples
 from co2l.learning.config import Settings
+from co2l.learning.encoders import build_encoder
 from co2l.learning.schedule import Schedule
 
 Classifier = Callable[[Tensor], Tensor]  # normalised images -> one logit per class
+Revisited = Sequence[tuple[int, Samples]]  # tasks with all their training samples
 
 
 class Method(ABC):
@@ -61,8 +64,29 @@ class Method(ABC):
         """Keep of task `t` what later tasks may use. Runs before task t+1, and never after the last one."""
 
     @abstractmethod
-    def classifier(self, t: int, task: Samples, probe: str) -> Classifier:
-        """The classifier after task `t`: the method's own, or a probe trained for the purpose."""
+    def classifier(self, t: int, task: Samples, probe: str, revisited: Revisited = ()) -> Classifier:
+        """The classifier after task `t`: the method's own, or a probe trained for the purpose.
+
+        `revisited` are the other tasks of `revisits`, whose samples take the place of what the method remembers.
+        """
+
+    def revisits(self, t: int) -> range | None:
+        """The tasks whose training samples the probe after task `t` sees, and that it is judged on.
+
+        None for the usual: it sees task `t` and what the method remembers, and is judged on the tasks so far.
+        """
+        del t
+        return None
+
+    @classmethod
+    def blank_classifier(cls, settings: Any, benchmark: Benchmark) -> nn.Sequential:
+        """An encoder and a head of the shapes of `classifier`, into which its weights can be loaded."""
+        encoder = build_encoder(settings.encoder, benchmark.image_shape, settings.width)
+        return nn.Sequential(encoder, nn.Linear(encoder.dim, benchmark.num_classes))
+
+    def buffered(self) -> Batch | None:
+        """What the method remembers of past tasks, if it is samples."""
+        return None
 
     @abstractmethod
     def final_probe(self) -> str:

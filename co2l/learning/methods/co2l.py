@@ -16,14 +16,14 @@ from torch.nn import functional as F
 
 from co2l.data.augmentation import augment
 from co2l.data.benchmarks import Benchmark, normalise
-from co2l.data.buffer import Buffer, Policy, Union
+from co2l.data.buffer import Batch, Buffer, Policy, Union
 from co2l.data.randomness import stream
 from co2l.data.streams import Samples
 from co2l.errors import Co2lError
 from co2l.learning.config import Every, Later, Probe, Settings
 from co2l.learning.encoders import Encoder, Projector, build_encoder, initialised
 from co2l.learning.losses import matching, relation_distillation, similarity, supcon
-from co2l.learning.methods.base import Classifier, Method
+from co2l.learning.methods.base import Classifier, Method, Revisited
 from co2l.learning.probe import ProbeRecipe, train_probe
 from co2l.learning.schedule import Schedule
 
@@ -31,6 +31,9 @@ Distillation = Literal["ird", "seed", "mse_embedding", "mse_projection", "none"]
 
 
 class Co2LSettings(Settings):
+    objective: Every[Literal["supcon", "cross_entropy"]] = Field(
+        "supcon", description="supcon, or cross_entropy to learn encoder and classifier jointly (Fig. 3)"
+    )
     tau: Every[float] = Field(gt=0, description="temperature τ of the contrastive loss, above 0")
     base_temperature: Every[float] = Field(0.07, gt=0, description="scale of the contrastive loss: τ/this")
     reduction: Every[Literal["mean", "sum"]] = Field("mean", description="mean (code) or sum (paper) over views")
@@ -56,6 +59,10 @@ class Co2LSettings(Settings):
     probe_lr: Probe[float] = Field(1.0, gt=0, description="learning rate of the linear evaluation")
     probe_balance: Probe[Literal["domain_class", "label"]] = Field(
         "domain_class", description="what the linear evaluation draws evenly; they differ on rotated benchmarks"
+    )
+    probe_data: Probe[Literal["buffer", "seen", "all"]] = Field(
+        "buffer",
+        description="the linear evaluation sees the buffer, or all samples of the tasks seen or of all",
     )
     probe_batch_size: Probe[int] = Field(256, ge=1, description="batch size of the linear evaluation")
 
@@ -87,9 +94,9 @@ CHOSEN: dict[str, dict[str, Any]] = {
 class Network(nn.Module):
     """g ∘ f with parameters ψ = (ϑ, φ)."""
 
-    def __init__(self, f: Encoder) -> None:
+    def __init__(self, f: Encoder, g: nn.Module) -> None:
         super().__init__()
-        self.f, self.g = f, Projector(f)
+        self.f, self.g = f, g
 
 
 class Co2L(Method):
@@ -101,6 +108,12 @@ class Co2L(Method):
 
     @classmethod
     def check(cls, settings: Co2LSettings, benchmark: Benchmark, *, where: str = "") -> None:
+        if settings.objective == "cross_entropy" and settings.distillation != "none":
+            raise Co2lError(
+                f"distillation={settings.distillation} needs the projector, which cross_entropy has not",
+                where=where,
+                fix="set distillation=none",
+            )
         size, policy = settings.buffer_size, settings.buffer_policy
         groups = benchmark.tasks * benchmark.classes_per_task
         if isinstance(size, int) and size != 0 and policy == "class_balanced" and size < groups:
@@ -126,7 +139,9 @@ class Co2L(Method):
         self.memory = self._no_memory()
 
     def _network(self) -> Network:
-        return Network(build_encoder(self.settings.encoder, self.benchmark.image_shape, self.settings.width))
+        f = build_encoder(self.settings.encoder, self.benchmark.image_shape, self.settings.width)
+        contrastive = self.settings.objective == "supcon"
+        return Network(f, Projector(f) if contrastive else nn.Linear(f.dim, self.benchmark.num_classes))
 
     def _no_memory(self) -> Buffer:
         return Buffer.empty(self.benchmark.image_shape, self.device)
@@ -163,6 +178,9 @@ class Co2L(Method):
         x, y, tasks = self.D.gather(batch)
         views = augment(torch.cat([x, x]), self.benchmark.augmentation, generator)  # h(x), h'(x)
         views = normalise(views, self.benchmark)
+        if self.settings.objective == "cross_entropy":
+            losses = {"cross_entropy": F.cross_entropy(self.psi.g(self.psi.f(views)), y.repeat(2))}
+            return self._descend(losses["cross_entropy"], losses, lr)
         labels = (y + tasks * self.benchmark.num_classes).repeat(2)  # in another domain: another class
         anchors = None
         if self.D.t > 0 and self.settings.supcon == "asymmetric":
@@ -185,7 +203,9 @@ class Co2L(Method):
         if self.psi_past is not None:
             losses["distill"] = self._distillation(views, h, projection, relations)
             loss = loss + self.settings.distill_power * losses["distill"]
+        return self._descend(loss, losses, lr)
 
+    def _descend(self, loss: Tensor, losses: Mapping[str, Tensor], lr: float) -> dict[str, Tensor]:
         for group in self.optimiser.param_groups:
             group["lr"] = lr
         self.optimiser.zero_grad()
@@ -225,7 +245,7 @@ class Co2L(Method):
         generator = stream(self.seed, "task", t, "buffer")
         self.memory = self.memory.take(task, t, size, self.settings.buffer_policy, generator)
 
-    def classifier(self, t: int, task: Samples, probe: str) -> Classifier:
+    def classifier(self, t: int, task: Samples, probe: str, revisited: Revisited = ()) -> Classifier:
         recipe = ProbeRecipe(
             epochs=self.settings.probe_epochs,
             lr=self.settings.probe_lr,
@@ -233,8 +253,20 @@ class Co2L(Method):
             augmented=probe == "paper",
             per_domain=self.settings.probe_balance == "domain_class",
         )
-        data = Union(task, t, self.memory)
-        return train_probe(self.psi.f, self.benchmark, data, recipe, seed=self.seed, t=t)
+        memory = self.memory
+        if self.settings.probe_data != "buffer":
+            memory = self._no_memory()
+            for other, samples in revisited:
+                memory = memory.take(samples, other, None, "reservoir", stream(self.seed, "revisited", other))
+        return train_probe(self.psi.f, self.benchmark, Union(task, t, memory), recipe, seed=self.seed, t=t)
+
+    def revisits(self, t: int) -> range | None:
+        if self.settings.probe_data == "buffer":
+            return None
+        return range(t + 1 if self.settings.probe_data == "seen" else self.benchmark.tasks)
+
+    def buffered(self) -> Batch:
+        return Batch(self.memory.images, self.memory.labels, self.memory.tasks)
 
     def final_probe(self) -> str:
         return self.settings.probe

@@ -12,6 +12,7 @@ import hashlib
 import logging
 import math
 import numbers
+import re
 import time
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -20,8 +21,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import requests
 
 from co2l.errors import Co2lError
+from co2l.search.evaluation import Tested
 from co2l.search.reports import Report
-from co2l.search.space import Cell, Space
+from co2l.search.space import VARIANT, Cell, Space
 from co2l.search.tracking.outbox import Outbox, code, line, without_password
 from co2l.search.tracking.runs import Point, Record, check, database_of, leave_report
 
@@ -30,7 +32,8 @@ if TYPE_CHECKING:  # it takes a second to import
 
 Status = Literal["finished", "failed", "pruned", "killed"]
 
-METRICS = {"val/class_il", "val/task_il", "val/domain_il", "val/score", "lr"}  # and every loss
+ACCURACIES = ("class_il", "task_il", "domain_il", "score")
+METRICS = {"lr", *(f"{judge}/{name}" for judge in ("val", "test") for name in ACCURACIES)}  # and every loss
 SYMBOLS = {
     **{"eta": "η", "tau": "τ", "kappa": "κ", "kappa_star": "κ*"},
     **{"E_0": "E₀", "E_t": "E", "batch_size": "b", "buffer_size": "M"},
@@ -82,8 +85,12 @@ class Tracker:
         """The cell starts, or starts again: its run is found again by its key."""
         config = cell.config.as_dict()
         split = {f"split.{name}": value for name, value in config.pop("split").items()}
-        params = {**config.pop("settings"), **config, **split}
-        axes = [f"{SYMBOLS.get(name, name)}={_short(value)}" for name, value in cell.values.items()]
+        variant = {VARIANT: cell.values[VARIANT]} if VARIANT in cell.values else {}
+        params = {**config.pop("settings"), **config, **split, **variant}
+        axes = [
+            str(value) if name == VARIANT else f"{SYMBOLS.get(name, name)}={_short(value)}"
+            for name, value in cell.values.items()
+        ]
         name = " ".join([*axes, f"seed {cell.seed}"])
         self._put("begin", cell=cell.key, name=name, params={key: str(value)[:6000] for key, value in params.items()})
 
@@ -124,12 +131,55 @@ class Tracker:
         """
         from co2l.search.figures import note, outcome
 
-        files = outcome(self._space.canonical(), selected, table, figures)
+        files = outcome(self._space.canonical(), table, selected=selected, figures=figures)
+        self._conclude(files, note(selected), price, {}, complete=complete, cells=sorted(selected_cells))
+
+    def register(self, cell: Cell, model: str, *, store: str, key: str, alias: str | None) -> None:
+        """The classifier of the cell, exported under `key`, becomes a version of a model in the registry."""
+        config = cell.config.as_dict()
+        described = {name: config[name] for name in ("benchmark", "method", "settings")}
+        self._put("model", cell=cell.key, name=model, config=described, store=store, key=key, alias=alias)
+
+    def close_evaluation(
+        self,
+        *,
+        rows: Sequence[Tested],
+        table: Sequence[Mapping[str, Any]],
+        price: Mapping[str, float],
+        complete: bool = True,
+    ) -> None:
+        """The outcome: mean ± std over seeds for every configuration, a row per cell, and the price paid."""
+        from co2l.search.figures import note, outcome
+
+        shown = [
+            {"configuration": row.name, "seeds": len(row.seeds), **{name: row.shown(name) for name in row.accuracies}}
+            for row in rows
+        ]
+        metrics: dict[str, float] = {}
+        for row in rows:
+            of = f"{re.sub(r'[^A-Za-z0-9_. -]+', '_', row.name)}/" if len(rows) > 1 else ""
+            for name in row.accuracies:
+                metrics[f"{of}test/{name}/mean"] = row.mean(name)
+                if (std := row.std(name)) is not None:
+                    metrics[f"{of}test/{name}/std"] = std
+        files = outcome(self._space.canonical(), table, tested=shown)
+        self._conclude(files, note(shown, "test accuracy"), price, metrics, complete=complete)
+
+    def _conclude(
+        self,
+        files: Mapping[str, bytes],
+        note: str,
+        price: Mapping[str, float],
+        metrics: Mapping[str, float],
+        *,
+        complete: bool,
+        cells: Sequence[str] = (),
+    ) -> None:
         packed = {name: base64.b64encode(content).decode() for name, content in files.items()}
         spent = {f"price/{name}": float(value) for name, value in price.items()}
         self._closed = True
-        status, cells = "finished" if complete else "killed", sorted(selected_cells)
-        self._put("study", status=status, files=packed, cells=cells, price=spent, note=note(selected))
+        status = "finished" if complete else "killed"
+        self._put("study", status=status, files=packed, cells=list(cells), metrics={**spent, **metrics}, note=note)
 
     def close(self, timeout: float) -> int:
         """Send what waits, for at most `timeout` seconds; returns how much is left in the spool for the next time."""

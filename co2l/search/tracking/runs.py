@@ -1,4 +1,4 @@
-"""The runs of one study in MLflow, and the only module that imports it."""
+"""The runs of one study in MLflow; only this module and `models` import it."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from co2l.errors import Co2lError
 from co2l.search.space import Space
+from co2l.search.tracking.models import register
 from co2l.search.tracking.outbox import code
 
 if TYPE_CHECKING:  # it takes seconds to import, which the background thread does
@@ -23,6 +24,7 @@ if TYPE_CHECKING:  # it takes seconds to import, which the background thread doe
 
 Point = tuple[str, float, int, int]  # metric, value, step, and when in milliseconds
 
+KINDS = {"search": ("study", "trial"), "evaluation": ("evaluation", "seed")}  # of the parent's run and its children's
 RUN_STATUS = {"finished": "FINISHED", "failed": "FAILED", "pruned": "KILLED", "killed": "KILLED"}
 REPORTS = "co2l/reports"  # the experiment of all reports
 REQUEST_SECONDS, LOCK_SECONDS = 10, 5
@@ -44,6 +46,7 @@ class Record:
 
     def __init__(self, uri: str, study: str, space: Space, artifact_root: str | None) -> None:
         self.uri, self.study, self.space, self.artifact_root = uri, study, space, artifact_root
+        self.kind, self.kind_of_child = KINDS[space.split.kind]
         self.children: dict[str, _Child] = {}
 
     def perform(self, operation: dict[str, Any], again: bool) -> None:
@@ -62,6 +65,8 @@ class Record:
             self._reconcile(at, **content)
         elif kind == "study":
             self._close(at, **content)
+        elif kind == "model":
+            register(self.client, self.children[cell].run, **content)
         elif kind == "start":
             self.client.update_run(self.parent, "RUNNING")
         elif kind == "stop":
@@ -76,8 +81,8 @@ class Record:
         self.experiment = (
             experiment.experiment_id if experiment else self.client.create_experiment(name, self.artifact_root)
         )
-        tags = {"co2l.kind": "study", "co2l.study": self.study, "co2l.space": self.space.digest}
-        studies = self._search("tags.`co2l.kind` = 'study'")
+        tags = {"co2l.kind": self.kind, "co2l.study": self.study, "co2l.space": self.space.digest}
+        studies = self._search(f"tags.`co2l.kind` = '{self.kind}'")
         found = next((run for run in studies if tags.items() <= run.data.tags.items()), None)
         if found is None:
             tags |= {"co2l.method": self.space.method, "co2l.algorithm": self.space.algorithm}
@@ -112,7 +117,7 @@ class Record:
         child = self.children.get(cell)
         if child is None:
             tags = {
-                "co2l.kind": "trial",
+                "co2l.kind": self.kind_of_child,
                 "co2l.cell": cell,
                 "co2l.study": self.study,
                 "co2l.status": "running",
@@ -173,7 +178,7 @@ class Record:
         status: str,
         files: Mapping[str, str],
         cells: Collection[str],
-        price: Mapping[str, float],
+        metrics: Mapping[str, float],
         note: str,
     ) -> None:
         for cell, child in self.children.items():
@@ -182,7 +187,7 @@ class Record:
             elif cell not in cells and child.selected:
                 self._remove_tag(child.run, "co2l.selected")
             child.selected = cell in cells
-        for key, value in price.items():
+        for key, value in metrics.items():
             history = sorted(self.client.get_metric_history(self.parent, key), key=lambda point: point.step)
             if not history or history[-1].value != value:
                 self.client.log_metric(self.parent, key, value, at, len(history))
