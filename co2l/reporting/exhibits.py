@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from co2l.data.benchmarks import BENCHMARKS
 from co2l.learning.metrics import Matrix
 from co2l.reporting import figures
-from co2l.reporting.document import Block, Figure, Gap, Text
+from co2l.reporting.document import Block, Figure, Gap
 from co2l.reporting.evaluated import Evaluated
-from co2l.reporting.experiments import STAND_INS, TABLE_3, Experiment, Filled, off_diagonal
+from co2l.reporting.experiments import FIGURE_3, STAND_INS, TABLE_1, TABLE_3, Experiment, Filled, off_diagonal
 from co2l.reporting.paper import paper
 from co2l.reporting.statistics import Summary, summarise
 from co2l.reporting.tables import benchmark_name, paper_table
@@ -21,10 +21,14 @@ from co2l.search.figures import SCENARIOS
 Array = NDArray[Any]
 
 
-def command(space: str, root: str, benchmark: str = "") -> str:
-    """What fills an experiment: on its small twin where that is what there is."""
-    folder = "search_spaces/paper/digits" if benchmark in STAND_INS else "search_spaces/paper"
-    return f"python -m co2l.evaluate --space {folder}/{space}.yaml --root {root}"
+def _command(experiment: Experiment, root: str, benchmark: str = "seq_cifar10") -> str:
+    return f"python -m co2l.evaluate --space {experiment.file(benchmark)} --root {root}"
+
+
+def _gap(experiment: Experiment, what: str, root: str) -> Gap:
+    """Where there is nothing at all: the paper's own experiment, or its small twin."""
+    small = experiment.file("seq_digits")
+    return Gap(f"{what} The small twin `{small}` takes minutes; the paper's own:", _command(experiment, root))
 
 
 def table_1(filled: Sequence[Filled], root: str) -> list[Block]:
@@ -38,7 +42,7 @@ def table_1(filled: Sequence[Filled], root: str) -> list[Block]:
         blocks += _missing(each, sizes, root)
     absent = [name for name in paper().benchmarks if name not in {each.benchmark for each in filled}]
     blocks += [
-        Gap(f"Nothing was evaluated on {benchmark_name(name)}.", command(f"table1_{name}", root)) for name in absent
+        Gap(f"Nothing was evaluated on {benchmark_name(name)}.", _command(TABLE_1, root, name)) for name in absent
     ]
     return blocks
 
@@ -46,7 +50,7 @@ def table_1(filled: Sequence[Filled], root: str) -> list[Block]:
 def ablation(experiment: Experiment, filled: Sequence[Filled], root: str) -> list[Block]:
     if not filled:
         what = f"No evaluation holds two rows of {experiment.printed.place}, so there is nothing to compare."
-        return [Gap(what, command(experiment.space, root)), Text("The small twin takes minutes: add `digits/`.")]
+        return [_gap(experiment, what, root)]
     blocks: list[Block] = []
     for each in filled:
         blocks.append(paper_table(each))
@@ -62,11 +66,21 @@ def _missing(filled: Filled, buffers: Sequence[int | str], root: str) -> list[Bl
         buffer: [label for row, label in rows.items() if not filled.of(row, buffer) and _possible(filled, row)]
         for buffer in buffers
     }
-    lines = [f"buffer {buffer}: {', '.join(names)}" for buffer, names in absent.items() if names]
-    if not lines:
+    names = sorted({name for several in absent.values() for name in several}, key=list(rows.values()).index)
+    if not names:
         return []
-    what = f"Not run on {benchmark_name(filled.benchmark)}: {'; '.join(lines)}."
-    return [Gap(what, command(experiment.space, root, filled.benchmark))]
+    lines = "; ".join(f"buffer {buffer}: {', '.join(several)}" for buffer, several in absent.items() if several)
+    what, benchmark = f"Not run on {benchmark_name(filled.benchmark)}: {lines}.", filled.benchmark
+    if experiment is not TABLE_1 or names == [rows["co2l"]]:
+        return [Gap(what, _command(experiment, root, benchmark))]
+    method = next(row for row, label in rows.items() if label == names[0])
+    config = f"echo '{{benchmark: {benchmark}, method: {method}}}' > {method}.yaml"
+    return [
+        Gap(
+            f"{what} For {names[0]}, for example:",
+            f"{config} && python -m co2l.evaluate --config {method}.yaml --root {root}",
+        )
+    ]
 
 
 def _possible(filled: Filled, row: str) -> bool:
@@ -111,7 +125,7 @@ def figure_3(filled: Sequence[Filled], root: str) -> list[Block]:
             }
             if not shown:
                 what = f"Nothing was measured with a classifier on {probe} objects."
-                blocks.append(Gap(what, command(each.experiment.space, root, each.benchmark)))
+                blocks.append(Gap(what, _command(FIGURE_3, root, each.benchmark)))
                 continue
             caption = (
                 f"{SCENARIOS[each.scenarios[0]]} accuracy on {benchmark_name(each.benchmark)} after each task, of a "
@@ -121,7 +135,7 @@ def figure_3(filled: Sequence[Filled], root: str) -> list[Block]:
             said = f"heat maps of {' and '.join(shown)} training, classifier on {probe} objects"
             blocks.append(Figure(f"{name}-{probe}", caption, figures.heat_maps(shown), said))
         blocks += _transfer(each, name)
-    return blocks or [Gap("Joint and contrastive training were not compared.", command("joint_contrastive", root))]
+    return blocks or [_gap(FIGURE_3, "Joint and contrastive training were not compared.", root)]
 
 
 def _transfer(filled: Filled, name: str) -> list[Block]:
@@ -169,9 +183,7 @@ def figure_4(filled: Sequence[Filled], root: str) -> list[Block]:
         drawing = figures.power(curves, SCENARIOS[scenario])
         said = "; ".join(f"{row}: {_points(curve)}" for row, curve in curves.items())
         blocks.append(Figure(_file_name("figure_4", each), caption, drawing, said))
-    return blocks or [
-        Gap("No evaluation holds both losses with an unlimited buffer.", command("ird_power", root))
-    ]  # fmt: skip
+    return blocks or [_gap(FIGURE_4, "No evaluation holds both losses with an unlimited buffer.", root)]
 
 
 def _points(curve: object) -> str:
@@ -184,8 +196,8 @@ def figure_5(supcon: Sequence[Filled], main: Sequence[Filled], store: str, root:
     blocks: list[Block] = []
     for each in supcon or main:
         rows = ("symmetric", "asymmetric") if supcon else ("co2l",)
-        buffer = each.buffers()[0]
-        found = {row: _features(each.of(row, buffer), store) for row in rows}
+        by_buffer = {size: {row: _features(each.of(row, size), store) for row in rows} for size in each.buffers()}
+        buffer, found = max(by_buffer.items(), key=lambda item: sum(one is not None for one in item[1].values()))
         encoders = [
             figures.Features(f"{row} SupCon" if supcon else "Co²L", *one)
             for row, one in found.items()
@@ -194,7 +206,7 @@ def figure_5(supcon: Sequence[Filled], main: Sequence[Filled], store: str, root:
         for row in rows:
             if found[row] is None:
                 what = f"No features of {row} on {benchmark_name(each.benchmark)}, buffer {buffer}, are in the store."
-                blocks.append(Gap(what, command(TABLE_3.space, root, each.benchmark)))
+                blocks.append(Gap(what, _command(TABLE_3, root, each.benchmark)))
         if encoders:
             caption = (
                 f"t-SNE of encoder features of training samples of {benchmark_name(each.benchmark)}, buffer {buffer}, "
@@ -203,7 +215,7 @@ def figure_5(supcon: Sequence[Filled], main: Sequence[Filled], store: str, root:
             )
             said = " and ".join(encoder.title for encoder in encoders)
             blocks.append(Figure(_file_name("figure_5", each), caption, figures.scatter(encoders), said))
-    return blocks or [Gap("Nothing was evaluated, so there are no encoder features.", command(TABLE_3.space, root))]
+    return blocks or [_gap(TABLE_3, "Nothing was evaluated, so there are no encoder features.", root)]
 
 
 def _features(several: Sequence[Evaluated], store: str) -> tuple[Array, Array, Array] | None:

@@ -19,12 +19,19 @@ class Experiment:
 
     exhibit: str  # in paper.yaml
     row: Callable[[Evaluated], str | None]  # the row that a configuration stands in, if it belongs here
-    space: str  # the file below search_spaces/paper whose evaluation fills it
+    space: str  # the evaluation of this space, below search_spaces/paper, fills it
+    per_benchmark: bool = False  # whether there is one for every benchmark of the paper
     alone: bool = False  # whether one row by itself is worth showing
 
     @property
     def printed(self) -> Exhibit:
         return paper().exhibits[self.exhibit]
+
+    def file(self, benchmark: str) -> str:
+        """The space that fills it on a benchmark; if the paper did so elsewhere alone, its space there."""
+        small = benchmark in STAND_INS
+        named = f"_{benchmark}" if self.per_benchmark and (not small or self.alone) else ""
+        return f"search_spaces/paper/{'digits/' if small else ''}{self.space}{named}.yaml"
 
 
 def distillation(each: Evaluated) -> str:
@@ -39,9 +46,7 @@ def replays(each: Evaluated) -> bool:
 
 def _co2l(each: Evaluated) -> bool:
     """Contrastive, with a linear classifier that sees the last task and the buffer: not so in Figure 3."""
-    usual = (
-        each.settings.get("objective", "supcon") == "supcon" and each.settings.get("probe_data", "buffer") == "buffer"
-    )
+    usual = each.settings.get("objective") == "supcon" and each.settings.get("probe_data") == "buffer"
     return each.method == "co2l" and usual
 
 
@@ -93,10 +98,10 @@ def _scheme(each: Evaluated) -> str | None:
     return f"{'contrastive' if each.settings['objective'] == 'supcon' else 'joint'}, {probe}"
 
 
-TABLE_1 = Experiment("table_1", _method, "table1", alone=True)
+TABLE_1 = Experiment("table_1", _method, "table1", per_benchmark=True, alone=True)
 TABLE_2 = Experiment("table_2", _ablation, "ird_ablation")
-TABLE_3 = Experiment("table_3", _supcon, "supcon")
-TABLE_6 = Experiment("table_6", _alternative, "ird_alternatives")
+TABLE_3 = Experiment("table_3", _supcon, "asymmetric", per_benchmark=True)
+TABLE_6 = Experiment("table_6", _alternative, "distillation", per_benchmark=True)
 FIGURE_3 = Experiment("figure_3", _scheme, "joint_contrastive")
 FIGURE_4 = Experiment("figure_4", _power, "ird_power")
 EXPERIMENTS = (TABLE_1, TABLE_2, TABLE_3, TABLE_6, FIGURE_3, FIGURE_4)
@@ -119,6 +124,11 @@ class Filled:
     def of(self, row: str, buffer: int | str) -> tuple[Evaluated, ...]:
         return tuple(each for each in self.rows.get(row, ()) if each.buffer == buffer)
 
+    def is_part_of(self, other: Filled) -> bool:
+        """Whether the other one shows all of this and more; of two that are the same, the first one does."""
+        mine, theirs = ({id(each) for several in one.rows.values() for each in several} for one in (self, other))
+        return mine < theirs or (mine == theirs and other.studies < self.studies)
+
     @property
     def scenarios(self) -> tuple[str, ...]:
         return next(each for several in self.rows.values() for each in several).scenarios
@@ -139,7 +149,8 @@ def fill(experiment: Experiment, everything: Sequence[Evaluated]) -> list[Filled
         for (benchmark, study), rows in groups.items()
     ]
     least = 1 if experiment.alone else 2
-    return sorted((each for each in filled if len(each.rows) >= least), key=lambda each: (each.benchmark, each.studies))
+    kept = [each for each in filled if len(each.rows) >= least and not any(each.is_part_of(other) for other in filled)]
+    return sorted(kept, key=lambda each: (each.benchmark, each.studies))
 
 
 def _by_row(found: Sequence[tuple[str, Evaluated]]) -> dict[str, tuple[Evaluated, ...]]:
