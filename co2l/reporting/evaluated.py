@@ -49,10 +49,12 @@ class Evaluated:
         return left[0] if left else None
 
     def mean_matrix(self, scenario: str) -> Matrix:
-        several = self.matrices(scenario)
-        return [
-            [sum(values) / len(values) for values in zip(*rows, strict=True)] for rows in zip(*several, strict=True)
-        ]
+        return mean_of(self.matrices(scenario))
+
+
+def mean_of(matrices: Sequence[Matrix]) -> Matrix:
+    """Of several accuracy matrices, which are all of one shape, the mean of each entry."""
+    return [[sum(values) / len(values) for values in zip(*rows, strict=True)] for rows in zip(*matrices, strict=True)]
 
 
 def evaluated(studies: Iterable[StoredStudy]) -> list[Evaluated]:

@@ -12,7 +12,7 @@ from co2l.learning.metrics import Matrix
 from co2l.reporting import figures
 from co2l.reporting.document import Block, Figure, Gap
 from co2l.reporting.evaluated import Evaluated
-from co2l.reporting.experiments import FIGURE_3, STAND_INS, TABLE_1, TABLE_3, Experiment, Filled, off_diagonal
+from co2l.reporting.experiments import FIGURE_3, FIGURE_4, STAND_INS, TABLE_1, TABLE_3, Experiment, Filled, off_diagonal
 from co2l.reporting.paper import paper
 from co2l.reporting.statistics import Summary, summarise
 from co2l.reporting.tables import benchmark_name, paper_table

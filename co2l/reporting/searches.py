@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from matplotlib.figure import Figure as Drawing
+
 from co2l.reporting import figures
 from co2l.reporting.document import Block, Cell, Column, Figure, Gap, Table, Text
 from co2l.reporting.experiments import STAND_INS, counterpart
@@ -88,19 +90,22 @@ def _text(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
+def history(study: StoredStudy) -> Drawing:
+    """The score of every cell, or the last one before it was stopped."""
+    entries = list(study.entries.values())
+    at_rung = [max(entry.rungs.items())[1] if entry.rungs else None for entry in entries]
+    stopped = [at if entry.status == "pruned" else None for at, entry in zip(at_rung, entries, strict=True)]
+    return figures.history([entry.score for entry in entries], stopped, study.space.objective)
+
+
 def course(study: StoredStudy) -> list[Block]:
     """How a search went: its history, and which settings mattered."""
-    entries, objective = list(study.entries.values()), study.space.objective
     blocks: list[Block] = []
-    done = [entry.score for entry in entries if entry.score is not None]
+    done = [entry.score for entry in study.entries.values() if entry.score is not None]
     if done:
-        stopped = [
-            max(entry.rungs.items())[1] if entry.status == "pruned" and entry.rungs else None for entry in entries
-        ]
-        drawing = figures.history([entry.score for entry in entries], stopped, objective)
-        caption = f"Every cell of `{study.name}` by its {objective}, and the best so far."
+        caption = f"Every cell of `{study.name}` by its {study.space.objective}, and the best so far."
         said = f"{len(done)} finished cells, the best with {max(done):.2f}"
-        blocks.append(Figure(f"history-{study.name}", caption, drawing, said))
+        blocks.append(Figure(f"history-{study.name}", caption, history(study), said))
     else:
         blocks.append(Gap(f"No cell of `{study.name}` has a result yet, so there is no history."))
     shares = study.importance()
