@@ -40,6 +40,7 @@ def chromium(profile: Path, *, width: int = 1400, height: int = 1000) -> Iterato
 
 
 def requested(opened: Any) -> list[str]:
-    """The addresses that the page asked for."""
+    """The addresses that were asked for, without those of the browser's own first page."""
     events = [json.loads(line["message"])["message"] for line in opened.get_log("performance")]
-    return [each["params"]["request"]["url"] for each in events if each["method"] == "Network.requestWillBeSent"]
+    sent = [each["params"]["request"]["url"] for each in events if each["method"] == "Network.requestWillBeSent"]
+    return [url for url in sent if not url.startswith(("chrome", "data:"))]
