@@ -64,7 +64,7 @@ def of_configurations(chosen: Sequence[Chosen], seeds: int, source: str) -> Eval
 
 
 @dataclass(frozen=True)
-class Tested:
+class OverSeeds:
     """What the seeds of one configuration came to."""
 
     values: Mapping[str, Value]  # of the axes
@@ -88,7 +88,7 @@ class Tested:
         return f"{self.mean(scenario):.2f}" + ("" if std is None else f" ± {std:.2f}")
 
 
-def tested(space: Space, entries: Iterable[Entry]) -> list[Tested]:
+def over_seeds(space: Space, entries: Iterable[Entry]) -> list[OverSeeds]:
     """The configurations that have a result for one of the space's seeds at least, in the order of the space."""
     results = {entry.key: entry.result for entry in entries if entry.result is not None}
     by_values: dict[tuple[tuple[str, Value], ...], dict[int, Mapping[str, Any]]] = {}
@@ -100,5 +100,5 @@ def tested(space: Space, entries: Iterable[Entry]) -> list[Tested]:
         names = next(iter(found.values()))["average"]
         accuracies = {name: tuple(result["average"][name] for result in found.values()) for name in names}
         accuracies["score"] = tuple(result["score"] for result in found.values())
-        rows.append(Tested(dict(group), tuple(found), accuracies))
+        rows.append(OverSeeds(dict(group), tuple(found), accuracies))
     return rows

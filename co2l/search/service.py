@@ -12,7 +12,7 @@ from co2l.data.streams import open_stream
 from co2l.search import selection
 from co2l.search.conductor import Conductor, Watcher
 from co2l.search.engine import connected, run_trials
-from co2l.search.evaluation import Tested, tested
+from co2l.search.evaluation import OverSeeds, over_seeds
 from co2l.search.plan import plan
 from co2l.search.reports import Totals
 from co2l.search.selection import Choice
@@ -48,7 +48,7 @@ class Options:
 class Outcome:
     choice: Choice  # of a search
     selected_file: Path
-    tested: list[Tested]  # by an evaluation
+    tested: list[OverSeeds]  # by an evaluation
     totals: Totals
     left: int  # cells that were not run
     failed: dict[str, str]  # cell key -> reason
@@ -78,11 +78,11 @@ def search(space: Space, options: Options, watcher: Watcher, asked_to_stop: Call
                     max_concurrent=options.max_concurrent,
                     time_budget=options.time_budget,
                 )
-        choice, rows = Choice((), (), ()), list[Tested]()
+        choice, rows = Choice((), (), ()), list[OverSeeds]()
         path = options.root / "selected" / f"{options.study}.yaml"
         complete = conductor.queue.unfinished == 0
         if space.split.kind == "evaluation":
-            rows = tested(space, record.entries.values())
+            rows = over_seeds(space, record.entries.values())
             _register(space, record, tracker, options)
             tracker.close_evaluation(rows=rows, table=_table(record), price=_price(record), complete=complete)
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from pathlib import Path
 from typing import Any
@@ -179,3 +180,28 @@ def test_the_store_may_be_a_url() -> None:
     assert finish(quick(), root)[1] == [0] * 5
     assert first.weights
     assert Store(root).root == root
+
+
+def test_a_probe_may_see_the_tasks_seen_or_all(tmp_path: Path) -> None:
+    """Fig. 3: the stages are the same; with all tasks' samples the probe is judged on those to come too."""
+    alone = {"replay": False, "distillation": "none"}
+    _, trained = finish(quick(**alone), tmp_path)
+    assert sum(trained) == 2 + 4
+    seen, again = finish(quick(**alone, probe_data="seen"), tmp_path)
+    every, _ = finish(quick(**alone, probe_data="all"), tmp_path)
+    assert sum(again) == 0
+    assert [len(row) for row in seen.matrix["class_il"]] == [1, 2, 3, 4, 5]
+    assert [len(row) for row in every.matrix["class_il"]] == [5] * 5
+    assert seen.final == every.final  # after the last task both have seen everything
+    assert seen.matrix["class_il"][0][0] > every.matrix["class_il"][0][0]  # among two classes, and among ten
+
+
+def test_encoder_and_classifier_can_be_learned_jointly(tmp_path: Path) -> None:
+    alone = {"replay": False, "distillation": "none", "objective": "cross_entropy"}
+    losses = [
+        event.losses for event in events_of(quick(**alone, E_0=8), tmp_path / "a") if isinstance(event, EpochDone)
+    ]
+    assert {name for each in losses for name in each} == {"cross_entropy"}
+    assert losses[7]["cross_entropy"] < math.log(2) < losses[0]["cross_entropy"]  # better than a guess of two classes
+    with pytest.raises(Co2lError, match=r"distillation=ird needs the projector.*set distillation=none"):
+        quick(objective="cross_entropy")

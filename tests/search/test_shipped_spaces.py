@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from co2l.search.plan import plan
+from co2l.search.evaluation import of_space
+from co2l.search.plan import plan, together
 from co2l.search.space import load
 
 FOLDER = Path(__file__).resolve().parents[2] / "search_spaces"
 SHIPPED = sorted(FOLDER.glob("*.yaml"))
+EXPERIMENTS = sorted(FOLDER.glob("paper/**/*.yaml"))
 
 # Cha et al., Co²L, appendix, Table "Hyperparameter space for Co²L" (label param-search-table), row by row.
 PAPER: dict[str, dict[str, list[float]]] = {
@@ -107,3 +109,35 @@ def test_the_digits_share_first_stages() -> None:
     assert re.search(
         rf"{planned.cells} cells on {planned.first_stages} first", (FOLDER / "seq_digits.yaml").read_text()
     )
+
+
+@pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: str(path.relative_to(FOLDER / "paper")))
+def test_an_experiment_of_the_paper_loads_and_begins_with_its_command(path: Path) -> None:
+    space = load(path)
+    command = path.read_text().splitlines()[0]
+    assert re.fullmatch(
+        rf"# python -m co2l.evaluate --space search_spaces/{path.relative_to(FOLDER)}( --seeds \d)?", command
+    )
+    digits = path.parent.name == "digits"
+    assert space.benchmark.endswith("digits") == digits
+    assert sum(1 for _ in of_space(space, 10).cells()) == 10 * space.size
+    for cell in space.cells():
+        if not digits:  # what a table does not vary is what the paper chose
+            settings = cell.config.settings.model_dump()
+            assert {name: settings[name] for name in CHOSEN[space.benchmark]} == CHOSEN[space.benchmark]
+
+
+def test_every_experiment_has_a_small_twin() -> None:
+    named = {path.stem for path in EXPERIMENTS if path.parent.name != "digits"}
+    twins = {path.stem for path in EXPERIMENTS if path.parent.name == "digits"}
+    of_a_benchmark = re.compile(r"_(seq_cifar10|seq_tiny_imagenet|r_mnist|seq_digits|r_digits)$")
+    assert {of_a_benchmark.sub("", name) for name in named} == {of_a_benchmark.sub("", name) for name in twins}
+
+
+@pytest.mark.parametrize("folder", ["", "digits/"])
+def test_the_ablations_begin_like_the_main_table(folder: str) -> None:
+    """All on one benchmark with SupCon: the first stages are the table's, one per seed."""
+    main, of = ("table1_seq_digits", "") if folder else ("table1_seq_cifar10", "_seq_cifar10")
+    names = [main, "ird_ablation", f"asymmetric{of}", f"distillation{of}", "ird_power", "features"]
+    spaces = [of_space(load(FOLDER / f"paper/{folder}{name}.yaml"), 3) for name in names]
+    assert together(spaces).first_stages == plan(spaces[0]).first_stages == 3

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import requests
 
 from co2l.errors import Co2lError
-from co2l.search.evaluation import Tested
+from co2l.search.evaluation import OverSeeds
 from co2l.search.reports import Report
 from co2l.search.space import VARIANT, Cell, Space
 from co2l.search.tracking.outbox import Outbox, code, line, without_password
@@ -143,7 +143,7 @@ class Tracker:
     def close_evaluation(
         self,
         *,
-        rows: Sequence[Tested],
+        rows: Sequence[OverSeeds],
         table: Sequence[Mapping[str, Any]],
         price: Mapping[str, float],
         complete: bool = True,
