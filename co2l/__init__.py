@@ -1,3 +1,20 @@
 """Hyperparameter search for contrastive continual learning (Co²L)."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from co2l.reporting.notebook import Study
+
 __version__ = "0.1.0"
+__all__ = ["__version__", "load_study"]
+
+
+def load_study(root: str | Path, name: str) -> Study:
+    """A study of `co2l.tune` or `co2l.evaluate`, read only: `load_study("runs", "seq_digits").best()`."""
+    from co2l.reporting import notebook  # torch and Optuna take seconds to load
+
+    return notebook.load_study(root, name)

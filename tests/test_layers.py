@@ -1,4 +1,4 @@
-"""Imports point downward only (commands → search → learning → data), and each engine has its own modules."""
+"""Imports point downward only (commands, reporting, search, learning, data); each engine has its own modules."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import co2l
 
 PACKAGE = Path(co2l.__file__).parent
-LAYERS = ["data", "learning", "search"]  # from the bottom; the commands beside them may import all of them
+LAYERS = ["data", "learning", "search", "reporting"]  # from the bottom; the commands beside them may import all of them
 ENGINES = {
     "ray": {"search/engine.py", "search/trainable.py"},
     "optuna": {"search/study.py"},

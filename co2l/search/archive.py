@@ -58,6 +58,10 @@ class StoredStudy:
         """Optuna's plots as Matplotlib figures by name, without those that so few results cannot fill."""
         return self._reader.figures(self.name)
 
+    def importance(self) -> dict[str, float]:
+        """What part of the spread of the scores each axis explains; empty if the results are too few to tell."""
+        return self._reader.importance(self.name)
+
 
 class Archive:
     def __init__(self, storage: str) -> None:

@@ -30,7 +30,10 @@ def accuracy_matrix(matrix: Mapping[str, Matrix]) -> Figure:
     panels = figure.subplots(1, max(len(matrix), 1), squeeze=False)[0]
     for panel, (scenario, rows) in zip(panels, matrix.items(), strict=False):
         values = [[*row, *[math.nan] * (tasks - len(row))] for row in rows]  # tasks to come have no accuracy yet
-        panel.imshow(values, vmin=0, vmax=100, cmap="viridis", aspect="equal")
+        edges = [[t - 0.5 for t in range(n + 1)] for n in (tasks, len(rows))]
+        panel.pcolormesh(*edges, values, vmin=0, vmax=100, cmap="viridis")  # not imshow: sharp at any size
+        panel.set(aspect="equal", ylim=(len(rows) - 0.5, -0.5))
+        panel.grid(visible=False)
         for i, row in enumerate(rows):
             for j, accuracy in enumerate(row):
                 colour = "black" if accuracy > 60 else "white"  # viridis is dark below

@@ -228,6 +228,16 @@ class Reader:
         with _reaching(self.place):
             return _figures(self._storage, name)
 
+    def importance(self, name: str) -> dict[str, float]:
+        """What part of the spread of the scores each axis explains, the largest first; empty for too few results."""
+        with _reaching(self.place):
+            study = optuna.load_study(study_name=name, storage=self._storage)
+        try:
+            evaluator = optuna.importance.FanovaImportanceEvaluator(seed=0)
+            return dict(optuna.importance.get_param_importances(study, evaluator=evaluator))
+        except (ValueError, RuntimeError, ZeroDivisionError):  # one finished cell, or all with the same score
+            return {}
+
 
 def _entry(trial: FrozenTrial) -> Entry | None:
     """What a trial says of its cell, if it is one of ours."""

@@ -25,7 +25,7 @@ from co2l.search.evaluation import OverSeeds
 from co2l.search.reports import Report
 from co2l.search.space import VARIANT, Cell, Space
 from co2l.search.tracking.outbox import Outbox, code, line, without_password
-from co2l.search.tracking.runs import Point, Record, check, database_of
+from co2l.search.tracking.runs import Point, Record, check, database_of, leave_report
 
 if TYPE_CHECKING:  # it takes a second to import
     from matplotlib.figure import Figure
@@ -195,6 +195,16 @@ class Tracker:
             self._outbox.put({"kind": kind, "time": int(time.time() * 1000), **content})
         except Exception as error:  # a search does not end because its disk is full
             _log.warning("not tracked: %s (%s)", kind, error)
+
+
+def log_report(uri: str, name: str, *, studies: Sequence[str], files: Mapping[str, bytes]) -> None:
+    """A report as artifacts of a run of its own, found again by `name`; at once, and an error if it cannot be."""
+    if uri.startswith("sqlite:"):
+        check(database_of(uri))
+    try:
+        leave_report(uri, name, {"co2l.studies": ", ".join(studies)[:5000]}, files)
+    except Exception as error:
+        raise _cannot_open(uri, error) from None
 
 
 def _points(report: Report) -> list[Point]:

@@ -26,6 +26,7 @@ Point = tuple[str, float, int, int]  # metric, value, step, and when in millisec
 
 KINDS = {"search": ("study", "trial"), "evaluation": ("evaluation", "seed")}  # of the parent's run and its children's
 RUN_STATUS = {"finished": "FINISHED", "failed": "FAILED", "pruned": "KILLED", "killed": "KILLED"}
+REPORTS = "co2l/reports"  # the experiment of all reports
 REQUEST_SECONDS, LOCK_SECONDS = 10, 5
 BATCH = 900  # metrics in one request; MLflow takes 1000 of everything
 
@@ -158,7 +159,7 @@ class Record:
             files = {"accuracy_matrix.json": json.dumps(result, indent=2).encode()}
             if result.get("matrix"):
                 files["accuracy_matrix.png"] = png(accuracy_matrix(result["matrix"]))
-            self._upload(child.run, files)
+            upload(self.client, child.run, files)
 
     def _terminate(self, child: _Child, status: str, at: int) -> None:
         self.client.set_terminated(child.run, RUN_STATUS[status], at)
@@ -192,7 +193,7 @@ class Record:
                 self.client.log_metric(self.parent, key, value, at, len(history))
         self.client.set_tag(self.parent, "mlflow.note.content", note)
         self.client.set_terminated(self.parent, RUN_STATUS[status], at)
-        self._upload(self.parent, {name: base64.b64decode(content) for name, content in files.items()})
+        upload(self.client, self.parent, {name: base64.b64decode(content) for name, content in files.items()})
 
     def _remove_tag(self, run: str, tag: str) -> None:
         try:
@@ -201,13 +202,32 @@ class Record:
             if code(error) != "RESOURCE_DOES_NOT_EXIST":
                 raise
 
-    def _upload(self, run: str, files: Mapping[str, bytes]) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            for name, content in files.items():
-                path = Path(folder, name)
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(content)
-            self.client.log_artifacts(run, folder)
+
+def upload(client: MlflowClient, run: str, files: Mapping[str, bytes]) -> None:
+    """Files as artifacts of a run, by their path there."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, content in files.items():
+            path = Path(folder, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        client.log_artifacts(run, folder)
+
+
+def leave_report(uri: str, name: str, tags: Mapping[str, str], files: Mapping[str, bytes]) -> None:
+    """The files as artifacts of the run `name` among the reports; the same name again replaces them."""
+    client, artifacts = connect(uri), None
+    if uri.startswith("sqlite:"):
+        artifacts = (database_of(uri).parent / "artifacts").as_uri()
+    known = client.get_experiment_by_name(REPORTS)
+    experiment = known.experiment_id if known else client.create_experiment(REPORTS, artifacts)
+    marked = {"co2l.kind": "report", "co2l.report": name}
+    condition = " and ".join(f"tags.`{key}` = '{value}'" for key, value in marked.items())
+    found = client.search_runs([experiment], condition, max_results=1)
+    run = found[0] if found else client.create_run(experiment, tags=marked, run_name=name)
+    for key, value in tags.items():
+        client.set_tag(run.info.run_id, key, value)
+    upload(client, run.info.run_id, files)
+    client.set_terminated(run.info.run_id)
 
 
 def connect(uri: str) -> MlflowClient:

@@ -1,0 +1,113 @@
+"""python -m co2l.report: the paper's tables and figures beside ours, from what searches and evaluations left."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from co2l.console import FAILED, OK, execute
+from co2l.errors import Co2lError
+
+if TYPE_CHECKING:
+    from co2l.search.archive import Archive
+
+EXAMPLE = """\
+examples:
+  python -m co2l.report
+  python -m co2l.report --study seq_digits --output report
+  python -m co2l.report --compare ird_ablation:distillation=ird ird_ablation:distillation=none
+
+The report is OUTPUT/report.html (one file, no network needed) and report.md with figures/; it is also logged to MLflow.
+Nothing is trained and no dataset is opened: what is not in the record is a marked gap with the command that fills it.
+exit codes: 0 done, 1 written but not logged to MLflow, 2 wrong input"""
+
+
+def parser() -> argparse.ArgumentParser:
+    p = argparse.ArgumentParser(
+        prog="python -m co2l.report",
+        description="Write the paper's tables and figures with our numbers beside its own.",
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    p.add_argument("--study", metavar="NAME", action="append", default=[], help="with its evaluation; default: all")
+    p.add_argument("--root", default="runs", help="folder of study, tracking and store (default: runs)")
+    p.add_argument("--storage", metavar="URL", help="Optuna storage (default: $CO2L_STORAGE or ROOT/study.db)")
+    p.add_argument("--tracking-uri", metavar="URI", help="MLflow (default: $CO2L_TRACKING_URI or ROOT/mlflow.db)")
+    p.add_argument("--output", metavar="FOLDER", help="where the report goes (default: ROOT/report)")
+    p.add_argument(
+        "--compare",
+        nargs=2,
+        metavar=("A", "B"),
+        help="instead: a paired test of two evaluated configurations, each NAME or NAME:key=value,…",
+    )
+    p.add_argument("--json", action="store_true", help="print the result as JSON")
+    return p
+
+
+def main() -> int:
+    args = parser().parse_args()
+    if args.compare and args.study:
+        raise Co2lError("--compare names its studies itself", fix="leave out --study")
+    root = Path(args.root).expanduser().absolute()
+    storage = args.storage or os.environ.get("CO2L_STORAGE") or f"sqlite:///{root}/study.db"
+    # torch, Optuna and matplotlib take seconds to import: --help and argument errors do not wait for them
+    from co2l.search.archive import Archive
+
+    archive = Archive(storage)
+    if args.compare:
+        return _compare(archive, tuple(args.compare), as_json=args.json)
+    return _report(archive, root, args)
+
+
+def _compare(archive: Archive, names: tuple[str, str], *, as_json: bool) -> int:
+    from co2l.reporting.compare import compare, find, lines
+
+    found = compare(find(archive, names[0]), find(archive, names[1]))
+    if as_json:
+        print(json.dumps({"a": names[0], "b": names[1], "compared": [each.as_dict() for each in found]}, indent=2))
+    else:
+        print("\n".join(lines(names, found)))
+    return OK
+
+
+def _report(archive: Archive, root: Path, args: argparse.Namespace) -> int:
+    from datetime import UTC, datetime
+
+    from co2l import __version__
+    from co2l.reporting.gather import read, report
+    from co2l.reporting.publish import files, write
+    from co2l.search.tracking import log_report
+
+    found = read(archive, args.study, args.root)
+    name = " ".join(args.study) or "all studies"
+    made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    about = (
+        f"{len(found.studies)} studies, {len(found.evaluated)} evaluated configurations · co2l {__version__} · {made}"
+    )
+    made_of = report(found, title=f"Co²L: {name}", about=about)
+    content, folder = files(made_of), Path(args.output).expanduser().absolute() if args.output else root / "report"
+    write(folder, content)
+    gaps = len(made_of.gaps())
+    trouble = ""
+    uri = args.tracking_uri or os.environ.get("CO2L_TRACKING_URI") or f"sqlite:///{root}/mlflow.db"
+    try:
+        log_report(uri, name, studies=[study.name for study in found.studies], files=content)
+    except Co2lError as error:
+        trouble = str(error)
+    if args.json:
+        written = {"report": str(folder / "report.html"), "figures": len(made_of.figures()), "gaps": gaps}
+        print(json.dumps({**written, "logged": not trouble}, indent=2))
+    else:
+        missing = f", {gaps} marked {'gap' if gaps == 1 else 'gaps'}" if gaps else ""
+        print(f"{folder / 'report.html'} ({len(made_of.figures())} figures{missing})")
+    if trouble:
+        print(f"co2l: the report is written but not logged to MLflow: {trouble}", file=sys.stderr)
+    return FAILED if trouble else OK
+
+
+if __name__ == "__main__":
+    execute(main)

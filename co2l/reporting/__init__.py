@@ -1,0 +1,1 @@
+"""What came out: the record of searches and evaluations as the paper's tables and figures."""

@@ -1,0 +1,93 @@
+"""What a report consists of, whatever it is shown as: sections of text, tables, figures, and gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:  # it takes a second to import
+    from matplotlib.figure import Figure as Drawing
+
+Tone = Literal["plain", "paper", "strong", "good", "bad", "muted"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Text in a table, and what it is: the paper's number, ours, a verdict."""
+
+    text: str
+    tone: Tone = "plain"
+    below: str = ""  # a smaller second line
+    link: str = ""  # the name of the section it leads to
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph. Words in `backquotes` are code; nothing else is marked up."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Column:
+    name: str
+    group: str = ""  # neighbours of the same group share a heading
+
+
+@dataclass(frozen=True)
+class Table:
+    caption: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    words: int = 1  # the first columns, which hold words; the others hold numbers
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Figure:
+    name: str  # of its files
+    caption: str
+    drawing: Drawing
+    alternative: str  # what it shows, for those who cannot see it
+
+
+@dataclass(frozen=True)
+class Gap:
+    """The place of something that is not there, and the command that fills it."""
+
+    what: str
+    command: str = ""
+
+
+Block = Text | Table | Figure | Gap
+
+
+@dataclass(frozen=True)
+class Section:
+    name: str  # unique in the report: the anchor of links to it
+    title: str
+    blocks: tuple[Block, ...] = ()
+    parts: tuple[Section, ...] = ()
+
+    def walk(self) -> Iterator[Block]:
+        yield from self.blocks
+        for part in self.parts:
+            yield from part.walk()
+
+
+@dataclass(frozen=True)
+class Report:
+    title: str
+    about: str  # one line: what was read, and when
+    sections: tuple[Section, ...]
+
+    def figures(self) -> list[Figure]:
+        return [block for block in self.walk() if isinstance(block, Figure)]
+
+    def gaps(self) -> list[Gap]:
+        return [block for block in self.walk() if isinstance(block, Gap)]
+
+    def walk(self) -> Iterator[Block]:
+        for section in self.sections:
+            yield from section.walk()

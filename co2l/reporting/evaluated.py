@@ -1,0 +1,90 @@
+"""What was evaluated: configurations, each with the results of its seeds, from the evaluations of an archive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from co2l.learning.metrics import Matrix
+from co2l.reporting.statistics import Summary, summarise
+from co2l.search.archive import StoredStudy
+from co2l.search.space import Cell
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """One configuration, trained on everything and judged on test data with one or several seeds."""
+
+    benchmark: str
+    method: str
+    settings: Mapping[str, Any]  # complete, defaults included
+    results: Mapping[int, Mapping[str, Any]]  # by seed, as `Result.as_dict()`
+    studies: tuple[str, ...]  # the evaluations it comes from
+
+    @property
+    def scenarios(self) -> tuple[str, ...]:
+        return tuple(next(iter(self.results.values()))["average"])
+
+    @property
+    def buffer(self) -> int | str:
+        """The buffer size, or "unlimited"."""
+        size: int | str = self.settings["buffer_size"]
+        return size
+
+    def accuracies(self, scenario: str) -> dict[int, float]:
+        """The mean final accuracy over all tasks, by seed."""
+        return {seed: float(result["average"][scenario]) for seed, result in self.results.items()}
+
+    def summary(self, scenario: str) -> Summary:
+        return summarise(list(self.accuracies(scenario).values()))
+
+    def matrices(self, scenario: str) -> list[Matrix]:
+        """The accuracy matrices of all seeds; empty if they were not measured."""
+        return [result["matrix"][scenario] for result in self.results.values() if result["matrix"].get(scenario)]
+
+    def exported(self, kind: str) -> str | None:
+        """The store's key of what the first seed left: its "classifier" or its "features"."""
+        left = [result["exports"][kind] for result in self.results.values() if kind in result.get("exports", {})]
+        return left[0] if left else None
+
+    def mean_matrix(self, scenario: str) -> Matrix:
+        return mean_of(self.matrices(scenario))
+
+
+def mean_of(matrices: Sequence[Matrix]) -> Matrix:
+    """Of several accuracy matrices, which are all of one shape, the mean of each entry."""
+    return [[sum(values) / len(values) for values in zip(*rows, strict=True)] for rows in zip(*matrices, strict=True)]
+
+
+def evaluated(studies: Iterable[StoredStudy]) -> list[Evaluated]:
+    """The configurations of all evaluations among the studies; what several of them share is one."""
+    found: dict[str, Evaluated] = {}
+    for study in studies:
+        if study.kind != "evaluation":
+            continue
+        for entry in study.entries.values():
+            if entry.result is None or entry.status != "done":
+                continue
+            cell = study.space.cell(entry.values, entry.seed)
+            config, name = cell.config, _identity(cell)
+            known = found.get(name)
+            found[name] = Evaluated(
+                config.benchmark,
+                config.method,
+                config.settings.model_dump(mode="json"),
+                dict(sorted({**(known.results if known else {}), entry.seed: entry.result}.items())),
+                tuple(dict.fromkeys([*(known.studies if known else ()), study.name])),
+            )
+    return list(found.values())
+
+
+def _identity(cell: Cell) -> str:
+    described = cell.config.as_dict()
+    return repr((described["benchmark"], described["method"], sorted(described["settings"].items())))
+
+
+def differing(several: Sequence[Evaluated]) -> tuple[str, ...]:
+    """The settings in which they are not all alike."""
+    names = {name: None for each in several for name in each.settings}
+    return tuple(name for name in names if len({repr(each.settings.get(name)) for each in several}) > 1)

@@ -1,0 +1,50 @@
+"""A report as Markdown, with its figures as files beside it."""
+
+from __future__ import annotations
+
+from co2l.reporting.document import Block, Cell, Figure, Report, Section, Table, Text
+
+
+def render(report: Report) -> str:
+    lines = [f"# {report.title}", "", report.about, ""]
+    for section in report.sections:
+        lines += _section(section, 2)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _section(section: Section, level: int) -> list[str]:
+    lines = [f'<a id="{section.name}"></a>', "", f"{'#' * level} {section.title}", ""]
+    for block in section.blocks:
+        lines += [*_block(block), ""]
+    for part in section.parts:
+        lines += _section(part, level + 1)
+    return lines
+
+
+def _block(block: Block) -> list[str]:
+    if isinstance(block, Text):
+        return [block.text]
+    if isinstance(block, Table):
+        return _table(block)
+    if isinstance(block, Figure):
+        return [f"![{block.alternative}](figures/{block.name}.png)", "", block.caption]
+    command = f" Fill it with `{block.command}`" if block.command else ""
+    return [f"> **Gap.** {block.what}{command}"]
+
+
+def _table(table: Table) -> list[str]:
+    names = [f"{column.group}: {column.name}" if column.group else column.name for column in table.columns]
+    rules = ["---" if i < table.words else "---:" for i in range(len(names))]
+    rows = [names, rules, *([_cell(cell) for cell in row] for row in table.rows)]
+    notes = [f"- {note}" for note in table.notes]
+    lines = [f"**{table.caption}**", "", *(f"| {' | '.join(row)} |" for row in rows)]
+    return [*lines, "", *notes] if notes else lines
+
+
+def _cell(cell: Cell) -> str:
+    text = cell.text.replace("|", r"\|")
+    if cell.link:
+        text = f"[{text}](#{cell.link})"
+    if text:
+        text = {"paper": f"*{text}*", "strong": f"**{text}**"}.get(cell.tone, text)
+    return f"{text} ({cell.below})" if cell.below else text

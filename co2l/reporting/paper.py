@@ -1,0 +1,76 @@
+"""The numbers that the paper prints, each with the table and row it stands in; all of them live in paper.yaml."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+import yaml
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A mean and its standard deviation in percent, over ten trials."""
+
+    mean: float
+    std: float
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """A table or a figure of the paper."""
+
+    name: str  # as in paper.yaml
+    place: str  # as a reader calls it: "Table 1"
+    title: str
+    content: Mapping[str, Any]
+
+    @property
+    def rows(self) -> dict[str, str]:
+        """The names of the rows, as they are shown, by the keys that the values have."""
+        return dict(self.content["rows"])
+
+    @property
+    def buffers(self) -> tuple[int, ...]:
+        return tuple(self.content["values"])
+
+    def value(self, buffer: object, row: str, benchmark: str, scenario: str) -> Printed | None:
+        """None where the paper has no number."""
+        found = self.content["values"].get(buffer, {}).get(row, {}).get(benchmark, {}).get(scenario)
+        return None if found is None else Printed(*found)
+
+    def has(self, benchmark: str, scenario: str) -> bool:
+        """Whether the table has such a column."""
+        rows = [row for by_row in self.content["values"].values() for row in by_row.values()]
+        return any(scenario in row.get(benchmark, {}) for row in rows)
+
+
+@dataclass(frozen=True)
+class Paper:
+    source: str
+    seeds: int
+    benchmarks: Mapping[str, str]  # the paper's names
+    exhibits: Mapping[str, Exhibit]
+
+    def chosen(self, benchmark: str, method: str, buffer: object) -> dict[str, Any]:
+        """The settings of Table 4; empty if it has none for these."""
+        chosen = self.exhibits["table_4"].content["chosen"]
+        return dict(chosen.get(benchmark, {}).get(method, {}).get(buffer, {}))
+
+    def tried(self, benchmark: str) -> dict[str, list[Any]]:
+        """Co²L's grid of Table 5."""
+        return dict(self.exhibits["table_5"].content["tried"].get(benchmark, {}))
+
+
+@functools.cache
+def paper() -> Paper:
+    content = yaml.safe_load(resources.files(__package__).joinpath("paper.yaml").read_text(encoding="utf-8"))
+    exhibits = {
+        name: Exhibit(name, part["place"], part["title"], part)
+        for name, part in content.items()
+        if isinstance(part, dict) and "place" in part
+    }
+    return Paper(content["source"], content["seeds"], content["benchmarks"], exhibits)

@@ -1,0 +1,98 @@
+"""What a handful of seeds can say: mean, spread, a bootstrap interval, and a paired test of two configurations.
+
+Standard deviations are those of a sample (n − 1). Intervals are percentile bootstrap intervals of the mean; with few
+seeds they are too narrow, which `remark` says wherever one is shown.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from co2l.errors import Co2lError
+
+RESAMPLES = 10_000
+CONFIDENCE = 0.95
+ENOUGH = 10  # seeds, as in the paper
+EXACT_UP_TO = 16  # pairs whose sign flips are all tried: 2^16 of them
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A sample of accuracies, one per seed."""
+
+    n: int
+    mean: float
+    std: float | None  # None for one value, as the interval
+    interval: tuple[float, float] | None
+
+
+def summarise(values: Sequence[float]) -> Summary:
+    if not values:
+        raise ValueError("nothing to summarise")
+    sample = np.asarray(values, dtype=np.float64)
+    if len(sample) == 1:
+        return Summary(1, float(sample[0]), None, None)
+    return Summary(len(sample), float(sample.mean()), float(sample.std(ddof=1)), bootstrap(values))
+
+
+def bootstrap(values: Sequence[float], *, resamples: int = RESAMPLES, seed: int = 0) -> tuple[float, float]:
+    """The 95% percentile bootstrap interval of the mean. The order of the values does not matter."""
+    sample = np.sort(np.asarray(values, dtype=np.float64))
+    drawn = np.random.default_rng(seed).integers(0, len(sample), (resamples, len(sample)))
+    tail = 100 * (1 - CONFIDENCE) / 2
+    low, high = np.percentile(sample[drawn].mean(axis=1), [tail, 100 - tail])
+    return float(low), float(high)
+
+
+def remark(n: int) -> str:
+    """What to keep in mind about so few seeds; empty if there are enough."""
+    if n >= ENOUGH:
+        return ""
+    if n == 1:
+        return "one seed: no spread can be given"
+    return f"few seeds ({n}, the paper has {ENOUGH}): the interval is too narrow, and small differences mean nothing"
+
+
+@dataclass(frozen=True)
+class Paired:
+    """The differences a − b over the seeds that both have."""
+
+    seeds: tuple[int, ...]
+    difference: Summary
+    p_flip: float  # two-sided, all sign flips of the differences, or as many random ones as RESAMPLES
+    p_least: float  # the smallest that so many pairs can give
+    t: float | None  # paired t-test; None if there is one pair, or the differences are all alike
+    p_t: float | None
+
+
+def paired(a: Mapping[int, float], b: Mapping[int, float]) -> Paired:
+    """Whether a differs from b by more than the seeds do, which share their data order and initial weights."""
+    seeds = tuple(sorted(a.keys() & b.keys()))
+    if not seeds:
+        raise Co2lError("the two have no seed in common", fix="evaluate both with the same seeds")
+    differences = np.array([a[seed] - b[seed] for seed in seeds], dtype=np.float64)
+    t = p_t = None
+    if len(seeds) > 1 and float(np.ptp(differences)) > 1e-9:
+        from scipy import stats  # takes a second to load
+
+        test = stats.ttest_1samp(differences, 0.0)
+        t, p_t = float(test.statistic), float(test.pvalue)
+    least = 2 / 2 ** len(seeds) if len(seeds) <= EXACT_UP_TO else 1 / (RESAMPLES + 1)
+    return Paired(seeds, summarise(differences.tolist()), sign_flip(differences), min(1.0, least), t, p_t)
+
+
+def sign_flip(differences: NDArray[np.float64], *, seed: int = 0) -> float:
+    """The share of sign flips whose mean is at least as far from zero as the mean that was seen."""
+    n = len(differences)
+    seen = abs(math.fsum(differences)) - 1e-9  # sums that differ by rounding alone are equal
+    if n <= EXACT_UP_TO:
+        signs = np.array(list(itertools.product((1.0, -1.0), repeat=n)))
+        return float(np.mean(np.abs(signs @ differences) >= seen))
+    signs = np.random.default_rng(seed).choice((1.0, -1.0), (RESAMPLES, n))
+    return float((np.sum(np.abs(signs @ differences) >= seen) + 1) / (RESAMPLES + 1))

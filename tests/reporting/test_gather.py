@@ -1,0 +1,194 @@
+"""Reports from a real storage whose accuracies are made up: what is shown where, and what is a gap."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import archives
+import pytest
+
+from co2l.errors import Co2lError
+from co2l.reporting import exhibits
+from co2l.reporting.document import Figure, Gap, Report, Section, Table
+from co2l.reporting.gather import read, report
+from co2l.search.archive import Archive
+from co2l.search.study import Record
+
+Row = list[str]
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    archives.fill(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def whole(root: Path) -> Report:
+    return made(root)
+
+
+def made(root: Path, *names: str) -> Report:
+    return report(read(Archive(archives.url(root)), names, "runs"), title="t", about="a")
+
+
+def section(of: Report, name: str) -> Section:
+    return next(each for each in of.sections if each.name == name)
+
+
+def table(of: Report, name: str, nth: int = 0) -> list[Row]:
+    found = [block for block in section(of, name).walk() if isinstance(block, Table)]
+    return [[cell.text for cell in row] for row in found[nth].rows]
+
+
+def gaps(of: Report, name: str) -> str:
+    return " ".join(f"{block.what} {block.command}" for block in section(of, name).walk() if isinstance(block, Gap))
+
+
+def shown(settings: Mapping[str, Any], **changes: Any) -> str:
+    """mean ± std of the made-up accuracies over three seeds, worked out apart."""
+    values = [archives.made_up({**settings, **changes}, seed) for seed in range(3)]
+    return f"{statistics.mean(values):.2f} ± {statistics.stdev(values):.2f}"
+
+
+CO2L = dict(buffer_size=100, distillation="ird", distill_power=1.0, supcon="asymmetric", replay=True, eta=0.01)
+
+
+def test_the_ablation_has_our_numbers_beside_the_papers(whole: Report) -> None:
+    rows = table(whole, "table_2")
+    assert [row[1] for row in rows] == [
+        "(a) without buffer and IRD",
+        "(b) with IRD only",
+        "(c) with buffer only",
+        "(d) Co²L",
+    ]
+    assert [row[2] for row in rows] == [
+        shown(CO2L, distillation="none", replay=False),
+        shown(CO2L, replay=False),
+        shown(CO2L, distillation="none"),
+        shown(CO2L),
+    ]
+    assert [row[3] for row in rows] == ["53.25 ± 1.70", "58.89 ± 2.61", "53.57 ± 1.03", "65.57 ± 1.37"]
+    assert [row[-1] for row in rows] == ["3"] * 4
+
+
+def test_small_twins_take_the_papers_buffers_in_order(whole: Report) -> None:
+    rows = table(whole, "table_3")
+    assert [(row[0], row[3]) for row in rows] == [
+        ("50", "60.49 ± 0.72"),
+        ("50", "65.57 ± 1.37"),
+        ("100", "68.66 ± 0.68"),
+        ("100", "74.26 ± 0.77"),
+    ]
+
+
+def test_table_1_has_a_row_per_method_run_or_not(whole: Report) -> None:
+    rows = table(whole, "table_1")
+    assert len(rows) == 20
+    assert [row[2] for row in rows if row[1] == "Co²L"] == [shown(CO2L, buffer_size=50), shown(CO2L)]
+    assert {row[2] for row in rows if row[1] != "Co²L"} == {"not run"}
+    said = gaps(whole, "table_1")
+    assert "DER++" in said
+    assert "Nothing was evaluated on Seq-CIFAR-10. python -m co2l.evaluate" in said
+
+
+def test_orderings_are_computed(whole: Report) -> None:
+    found = {(row[0], row[1], row[2]): row for row in table(whole, "orderings")}
+    row = found["IRD beats SEED", "`seq_digits`, buffer 100", "Class-IL"]
+    assert row[3:6] == ["✓ appears", "+12.15", "+11.00"]  # 65.57 - 53.42 in the paper, 20 - 9 made up
+    assert found["Co²L beats every baseline", "–", "–"][3] == "– not run"
+
+
+def test_an_ordering_that_is_reversed_is_said_to_be(tmp_path: Path) -> None:
+    space = archives.evaluation({"supcon": ["symmetric", "asymmetric"]})
+    archives.record(
+        tmp_path, "s.test", space, lambda settings, seed: 50.0 + seed + 5 * (settings["supcon"] == "symmetric")
+    )
+    whole = made(tmp_path)
+    (found,) = [
+        row for row in table(whole, "orderings") if row[0] == "Asymmetric SupCon helps" and row[2] == "Class-IL"
+    ]
+    assert found[3] == "✗ does not appear"
+    assert found[5] == "−5.00"
+
+
+def test_figures_stand_in_their_sections(whole: Report) -> None:
+    names = {block.name for block in section(whole, "figure_4").walk() if isinstance(block, Figure)}
+    assert names == {"figure_4-seq_digits-ird_power-test"}
+    drawn = {figure.name.partition("-")[0] for figure in whole.figures()}
+    assert drawn == {"table_2", "table_3", "table_6", "figure_4", "matrix", "history", "importance"}
+
+
+def test_selected_settings_stand_beside_the_papers(whole: Report) -> None:
+    rows = {row[0]: row[1:] for row in table(whole, "table_4")}
+    assert rows["eta"] == ["0.005, 0.01", "0.01", "0.5", "0.01", "0.5", "0.1, 0.5, 1"]
+    assert rows["kappa"][0] == "0.1, 0.2"
+
+
+def test_the_price_is_added_up(whole: Report) -> None:
+    rows = {row[0]: row[1:] for row in table(whole, "price")}
+    assert rows["`seq_digits`"] == ["search", "8", "160", "320", "67%", "0.01"]  # 8 cells of 20 + 40 epochs and 3 s
+    cells = 8 + 3 * (2 + 4 + 4 + 4 + 6)
+    assert rows["all"][1:3] == [str(cells), f"{20 * cells:,}"]
+
+
+def test_a_study_brings_its_evaluation(root: Path) -> None:
+    whole = made(root, "seq_digits")
+    assert {row[0] for row in table(whole, "overview", 1)} == {"`seq_digits`", "`seq_digits.test`"}
+    assert "No evaluation holds two rows of Table 2" in gaps(whole, "table_2")
+    with pytest.raises(Co2lError, match="unknown study 'seq_digts'"):
+        made(root, "seq_digts")
+
+
+def test_a_study_that_is_not_finished_says_so(tmp_path: Path) -> None:
+    space = archives.search()
+    archives.record(tmp_path, "s", space, archives.made_up, list(space.cells())[:1])
+    whole = made(tmp_path)
+    assert "Study `s` is unfinished: 7 of its cells are left" in gaps(whole, "table_4")
+    assert "--study s" in gaps(whole, "table_4")
+
+
+def test_a_study_without_a_selection_says_so(tmp_path: Path) -> None:
+    space = archives.search(axes={"eta": [0.01]}, selection={}, retries=0)
+    record = Record.open(archives.url(tmp_path), "s", space)
+    (cell,) = space.cells()
+    record.begin(cell)
+    record.fail(cell, "it broke")
+    whole = made(tmp_path)
+    assert "Study `s` has no selection" in gaps(whole, "table_4")
+    assert "no history" in gaps(whole, "searches")
+
+
+def test_benchmarks_are_kept_apart(tmp_path: Path) -> None:
+    axes = {"supcon": ["symmetric", "asymmetric"]}
+    for benchmark in ("seq_digits", "seq_cifar10"):
+        space = archives.evaluation(axes, benchmark=benchmark, settings={"buffer_size": 200})
+        archives.record(tmp_path, f"{benchmark}.test", space, lambda _, seed: 60.0 + seed)
+    whole = made(tmp_path)
+    captions = [block.caption for block in section(whole, "table_3").walk() if isinstance(block, Table)]
+    assert captions == ["Table 3 on Seq-CIFAR-10: accuracy in percent", "Table 3 on `seq_digits`: accuracy in percent"]
+    symmetric, asymmetric = table(whole, "table_3")
+    assert symmetric[:5] == ["200", "original (L^sup)", "61.00 ± 1.00", "60.49 ± 0.72", "+0.51"]
+    assert asymmetric[4] == "−4.57"
+
+
+def test_an_empty_study_leaves_gaps_everywhere(tmp_path: Path) -> None:
+    Record.open(archives.url(tmp_path), "s", archives.search())
+    whole = made(tmp_path)
+    for name in ("table_1", "table_2", "table_3", "table_4", "table_6", "figure_3", "figure_4", "figure_5", "matrices"):
+        assert gaps(whole, name), name
+    assert whole.figures() == []
+
+
+def test_a_section_that_breaks_is_a_gap(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("no pens left")
+
+    monkeypatch.setattr(exhibits, "figure_4", broken)
+    whole = made(root, "seq_digits")
+    assert gaps(whole, "figure_4").startswith("This could not be made (RuntimeError: no pens left).")
+    assert table(whole, "table_1")
