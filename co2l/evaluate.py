@@ -18,7 +18,7 @@ EXAMPLE = """\
 examples:
   python -m co2l.evaluate --study seq_digits --seeds 5
   python -m co2l.evaluate --config runs/selected/seq_digits.yaml
-  python -m co2l.evaluate --space search_spaces/paper/digits/table1.yaml --seeds 3
+  python -m co2l.evaluate --space search_spaces/paper/digits/ird_ablation.yaml --seeds 3
 
 FILE of --config is YAML or JSON with benchmark, method and settings, or a list of such; a result of co2l.train is
 one. The same command again continues, or answers from the record; more seeds continue it too. The classifier of the

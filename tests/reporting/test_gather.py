@@ -13,6 +13,7 @@ import pytest
 from co2l.errors import Co2lError
 from co2l.reporting import exhibits
 from co2l.reporting.document import Figure, Gap, Report, Section, Table
+from co2l.reporting.experiments import EXPERIMENTS, STAND_INS, TABLE_1, Experiment
 from co2l.reporting.gather import read, report
 from co2l.search.archive import Archive
 from co2l.search.study import Record
@@ -192,3 +193,17 @@ def test_a_section_that_breaks_is_a_gap(root: Path, monkeypatch: pytest.MonkeyPa
     whole = made(root, "seq_digits")
     assert gaps(whole, "figure_4").startswith("This could not be made (RuntimeError: no pens left).")
     assert table(whole, "table_1")
+
+
+@pytest.mark.parametrize("benchmark", ["seq_cifar10", "seq_tiny_imagenet", "r_mnist", "seq_digits", "r_digits"])
+def test_the_space_that_fills_a_gap_is_there(benchmark: str) -> None:
+    shipped = Path(__file__).parents[2]
+    assert (shipped / TABLE_1.file(benchmark)).is_file()
+    for experiment in EXPERIMENTS:
+        where = benchmark if _has(experiment, benchmark) else "seq_cifar10"
+        assert (shipped / experiment.file(where)).is_file(), experiment.file(where)
+
+
+def _has(experiment: Experiment, benchmark: str) -> bool:
+    """Whether the paper has the experiment on this benchmark, or a twin is there."""
+    return benchmark in STAND_INS or benchmark in str(experiment.printed.content.get("values", ""))
