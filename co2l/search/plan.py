@@ -92,10 +92,9 @@ def together(spaces: Sequence[Space]) -> Plan:
     for space in spaces:
         tasks = BENCHMARKS[space.benchmark].tasks
         for cell in space.cells():
-            keys = cell.config.stage_keys(tasks)
-            E_0, E_rest = epochs_of(cell, tasks)
-            cells, naive = cells + 1, naive + E_0 + E_rest
-            epochs |= dict.fromkeys(keys[1:], E_rest // (tasks - 1)) | {keys[0]: E_0}
+            keys, of_task = cell.config.stage_keys(tasks), cell.config.settings.epochs_per_task(tasks)
+            cells, naive = cells + 1, naive + sum(of_task)
+            epochs |= zip(keys, of_task, strict=True)
             first.add(keys[0])
             uses.update(keys)
             for t, key in enumerate(keys):
