@@ -19,9 +19,11 @@ EXAMPLE = """\
 examples:
   python -m co2l.tune --space search_spaces/seq_digits.yaml
   python -m co2l.tune --space search_spaces/seq_cifar10.yaml --plan --probe --price 1.20
+  python -m co2l.tune --space search_spaces/seq_cifar10.yaml --submit http://127.0.0.1:8265
+  python -m co2l.tune --follow seq_cifar10
 
-The same command again continues; what is finished is not run again. $CO2L_STORAGE and $CO2L_TRACKING_URI stand in
-for the flags. exit codes: 0 done, 1 nothing could be selected, 2 wrong input or data, 130 interrupted"""
+The same command again continues; what is finished is not run again. $CO2L_ROOT, $CO2L_STORE, $CO2L_STORAGE,
+$CO2L_TRACKING_URI and $CO2L_CLUSTER stand in for the flags. exit codes: 0 done, 1 nothing could be selected, 2 wrong input or data, 130 interrupted"""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -31,9 +33,10 @@ def parser() -> argparse.ArgumentParser:
         description="Search the settings of a space; nothing of the test data is read.",
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,  # what is submitted to a cluster is read twice, and must mean the same
     )
     what = p.add_argument_group("what is searched")
-    what.add_argument("--space", required=True, metavar="FILE", help="search space, as search_spaces/seq_digits.yaml")
+    what.add_argument("--space", metavar="FILE", help="search space, as search_spaces/seq_digits.yaml")
     what.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="override a setting; repeatable")
     what.add_argument("--algorithm", choices=["grid", "random", "tpe"], help="instead of the space's")
     what.add_argument("--samples", type=int, metavar="N", help="how many settings random or tpe try")
@@ -45,7 +48,8 @@ def parser() -> argparse.ArgumentParser:
     plan.add_argument("--price", type=float, metavar="AMOUNT", help="with --probe: price of the machines per hour")
     plan.add_argument("--parallel", type=int, default=1, metavar="N", help="with --probe: trials at once (default: 1)")
     where = p.add_argument_group("where it runs and what it leaves")
-    where.add_argument("--root", default="runs", help="folder of study, tracking, store, selection (default: runs)")
+    where.add_argument("--root", help="folder of study, tracking, store, selection (default: runs)")
+    where.add_argument("--store", metavar="URL", help="folder or bucket of states (default: ROOT/store)")
     where.add_argument("--study", metavar="NAME", help="name of the study (default: the space's file name)")
     where.add_argument("--fresh", action="store_true", help="discard the study's record and start again")
     where.add_argument("--data", help="folder of the datasets (default: $CO2L_DATA or ./data)")
@@ -57,6 +61,11 @@ def parser() -> argparse.ArgumentParser:
     where.add_argument("--max-concurrent", type=int, metavar="N", help="trials at once (default: all that fit)")
     where.add_argument("--time-budget", type=float, metavar="SECONDS", help="stop cleanly after this time")
     where.add_argument("--no-reuse", action="store_true", help="train every cell alone, sharing no stages")
+    cluster = p.add_argument_group("on a cluster, without this machine (docs/cluster.md)")
+    here = "(default: $CO2L_CLUSTER or the dashboard that `ray dashboard` brings here)"
+    cluster.add_argument("--submit", nargs="?", const="", metavar="URL", help=f"give the search to a cluster {here}")
+    cluster.add_argument("--follow", metavar="STUDY", help="show what a submitted search prints, until it ends")
+    cluster.add_argument("--stop", metavar="STUDY", help="end a submitted search; its states are saved first")
     p.add_argument("--quiet", action="store_true", help="no progress, only the result")
     p.add_argument("--json", action="store_true", help="print the result as JSON")
     return p
@@ -65,11 +74,48 @@ def parser() -> argparse.ArgumentParser:
 def main() -> int:
     args = parser().parse_args()
     _check(args)
+    if args.follow or args.stop:
+        return _attend(args)
     # torch and Ray take seconds to import: --help and argument errors do not wait for them
     from co2l.search.space import load
 
     space = _overridden(load(args.space), args)
+    if args.submit is not None:
+        return _submit(args)
     return _plan(space, args) if args.plan else _search(space, args)
+
+
+def _submit(args: argparse.Namespace) -> int:
+    from co2l.search.jobs import submit
+
+    ours = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    for name in ("--space", "--study"):
+        ours.add_argument(name)
+    ours.add_argument("--submit", nargs="?")
+    _, arguments = ours.parse_known_args()
+    study = args.study or Path(args.space).stem
+    submit(_cluster(args), study, Path(args.space), arguments)
+    print(study if args.quiet else f"submitted: {study}\nsee it with: python -m co2l.tune --follow {study}")
+    return OK
+
+
+def _attend(args: argparse.Namespace) -> int:
+    from co2l.search.jobs import follow, stop
+
+    if args.stop:
+        running = stop(_cluster(args), args.stop)
+        print(f"{args.stop} is being stopped; the same search submitted again continues" if running else "ended before")
+        return OK
+    state = follow(_cluster(args), args.follow, lambda text: print(text, end="", flush=True))
+    return {"succeeded": OK, "failed": FAILED, "stopped": INTERRUPTED, "running": INTERRUPTED}[state]
+
+
+def _cluster(args: argparse.Namespace) -> str:
+    import os
+
+    from co2l.search.jobs import LOCAL
+
+    return args.submit or os.environ.get("CO2L_CLUSTER") or LOCAL
 
 
 def _overridden(space: Space, args: argparse.Namespace) -> Space:
@@ -127,11 +173,12 @@ def _options(args: argparse.Namespace) -> Options:
     from co2l.data.sources import data_root
     from co2l.search.service import Options
 
-    root = Path(args.root).expanduser().absolute()
+    root = Path(args.root or os.environ.get("CO2L_ROOT") or "runs").expanduser().absolute()
     return Options(
         root=root,
         study=args.study or Path(args.space).stem,
         data=data_root(args.data),
+        store=args.store or os.environ.get("CO2L_STORE") or f"{root}/store",
         storage=args.storage or os.environ.get("CO2L_STORAGE") or f"sqlite:///{root}/study.db",
         tracking_uri=args.tracking_uri or os.environ.get("CO2L_TRACKING_URI") or f"sqlite:///{root}/mlflow.db",
         address=args.address,
@@ -144,6 +191,10 @@ def _options(args: argparse.Namespace) -> Options:
 
 
 def _check(args: argparse.Namespace) -> None:
+    if not (args.space or args.follow or args.stop):
+        raise Co2lError("no space is given", fix="add --space FILE, as search_spaces/seq_digits.yaml")
+    if args.submit is not None and args.plan:
+        raise Co2lError("--plan is made here, not on the cluster", fix="leave --submit out")
     if args.probe and not args.plan:
         raise Co2lError("--probe is a part of the plan", fix="add --plan")
     if args.price is not None and not args.probe:

@@ -11,6 +11,7 @@ from co2l.data.streams import open_stream
 from co2l.search import selection
 from co2l.search.conductor import Conductor, Watcher
 from co2l.search.engine import connected, run_trials
+from co2l.search.nodes import JOIN_SECONDS, check_resources
 from co2l.search.plan import plan
 from co2l.search.reports import Totals
 from co2l.search.selection import Choice
@@ -30,6 +31,7 @@ class Options:
     root: Path
     study: str
     data: Path
+    store: str
     storage: str
     tracking_uri: str
     address: str | None = None
@@ -65,6 +67,9 @@ def search(space: Space, options: Options, watcher: Watcher, asked_to_stop: Call
         conductor = Conductor(space, record, tracker, watcher, reuse=options.reuse, seed=options.seed)
         if conductor.queue.unfinished:
             with connected(options.address):
+                check_resources(
+                    space.resources.cpus, space.resources.gpus, wait=0 if options.address is None else JOIN_SECONDS
+                )
                 run_trials(
                     conductor,
                     assignments(space, options),
@@ -89,7 +94,6 @@ def assignments(space: Space, options: Options) -> Callable[[Cell], Assignment]:
     """What a worker is told of a cell. Without reuse every cell has a store of its own."""
     shared = plan(space).shared if options.reuse else frozenset[str]()
     tasks = BENCHMARKS[space.benchmark].tasks
-    store = f"{options.root}/store"
 
     def assign(cell: Cell) -> Assignment:
         described = cell.config.as_dict()
@@ -97,7 +101,7 @@ def assignments(space: Space, options: Options) -> Callable[[Cell], Assignment]:
             cell=cell.key,
             split=described.pop("split"),
             config=described,
-            store=store if options.reuse else f"{store}/alone/{cell.key}",
+            store=options.store if options.reuse else f"{options.store}/alone/{cell.key}",
             data=str(options.data),
             device=options.device,
             threads=max(1, int(space.resources.cpus)),
