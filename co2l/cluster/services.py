@@ -19,7 +19,7 @@ from pathlib import Path
 from co2l.cluster import postgres
 from co2l.errors import Co2lError
 
-START_SECONDS = 180.0
+START_SECONDS = 300.0
 
 
 def serve(folder: Path, port: int) -> Path:

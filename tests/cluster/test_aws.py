@@ -103,7 +103,9 @@ def test_ray_up_creates_the_head_as_intended(cloud: str, account: dict[str, Any]
     assert head["InstanceType"] == "m6i.large"
     assert head.get("InstanceLifecycle") != "spot"
     assert head["KeyName"] == "mine"
-    assert head["IamInstanceProfile"]["Arn"].endswith(":instance-profile/co2l")
+    (associated,) = account["ec2"].describe_iam_instance_profile_associations()["IamInstanceProfileAssociations"]
+    assert associated["InstanceId"] == head["InstanceId"]
+    assert associated["IamInstanceProfile"]["Arn"].endswith(":instance-profile/co2l")
     assert head["MetadataOptions"]["HttpTokens"] == "required"
     tags = {tag["Key"]: tag["Value"] for tag in head["Tags"]}
     assert tags["project"] == "co2l"

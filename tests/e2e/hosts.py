@@ -96,7 +96,7 @@ class Host:
             "HOME": self.folder / "home",
             "RAY_TMPDIR": self.folder,
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}:/usr/sbin",
-            "PYTHONPATH": Path(__file__).parents[3],
+            "PYTHONPATH": Path(__file__).parents[2],
             "OMP_NUM_THREADS": "1",
             "CO2L_STORE": self.network.folder / "shared" / "store",
             "CO2L_DATA": self.network.folder / "shared" / "data",
