@@ -23,7 +23,8 @@ examples:
   python -m co2l.tune --follow seq_cifar10
 
 The same command again continues; what is finished is not run again. $CO2L_ROOT, $CO2L_STORE, $CO2L_STORAGE,
-$CO2L_TRACKING_URI and $CO2L_CLUSTER stand in for the flags. exit codes: 0 done, 1 nothing could be selected, 2 wrong input or data, 130 interrupted"""
+$CO2L_TRACKING_URI and $CO2L_CLUSTER stand in for the flags.
+exit codes: 0 done, 1 nothing could be selected, 2 wrong input or data, 130 interrupted"""
 
 
 def parser() -> argparse.ArgumentParser:

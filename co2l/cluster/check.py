@@ -95,9 +95,9 @@ def schema(config: Mapping[str, Any]) -> Finding:
 
 
 def values(cluster: Cluster) -> Finding:
-    unset = [place for document in cluster.documents for place in _places(document, UNSET)]
-    if unset:
-        shown = ", ".join(dict.fromkeys(unset))
+    unset = dict.fromkeys(place for document in cluster.documents for place in _places(document, UNSET))
+    if unset:  # other places repeat what the block at the top says
+        shown = ", ".join([place for place in unset if place.startswith("metadata.")] or unset)
         return Finding("values", "wrong", f"not set: {shown}; write your own in place of {UNSET}")
     return Finding("values", "ok", "all are set")
 

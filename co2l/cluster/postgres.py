@@ -65,7 +65,7 @@ def _run(*command: object, accept: tuple[int, ...] = ()) -> int:
     words = [str(word) for word in command]
     if os.geteuid() == 0:
         words = ["runuser", "-u", "postgres", "--", *words]
-    # a daemon keeps its parent's pipes open: only a file lets us read what went wrong and go on
+    # not into pipes: the server would keep them open, and we would wait for their end
     done = subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/", check=False)
     if done.returncode not in (0, *accept):
         raise Co2lError(f"{Path(str(command[0])).name} failed", where=" ".join(words), fix="run it to see why")

@@ -1,4 +1,4 @@
-"""What a cluster will need from elsewhere, tried before it is started: hosts, cloud, store, tracking, a running head."""
+"""What a cluster needs from elsewhere, tried before it is started: hosts, cloud, store, tracking, a running head."""
 
 from __future__ import annotations
 

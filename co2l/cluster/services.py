@@ -44,7 +44,7 @@ def serve(folder: Path, port: int) -> Path:
         "MLFLOW_TRACKING_USERNAME": server["MLFLOW_AUTH_ADMIN_USERNAME"],
         "MLFLOW_TRACKING_PASSWORD": server["MLFLOW_AUTH_ADMIN_PASSWORD"],
     }
-    _write(folder / "driver.env", driver)
+    _write(folder / "driver.env", _as_shell(driver))
     address = driver["CO2L_TRACKING_URI"]
     if not healthy(address):
         log = folder / "mlflow.log"
@@ -74,9 +74,8 @@ def run_mlflow(host: str, port: int, artifacts: str, allowed_hosts: str, folder:
     postgres.ensure_database(database)
     config = folder / "mlflow-auth.ini"
     folder.mkdir(parents=True, exist_ok=True)
-    with open(os.open(config, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        file.write("[mlflow]\ndefault_permission = NO_PERMISSIONS\n")
-        file.write(f"database_uri = {database.replace('%', '%%')}\nadmin_username = co2l\n")
+    lines = ["[mlflow]", "default_permission = NO_PERMISSIONS", "admin_username = co2l"]
+    _write(config, "\n".join([*lines, f"database_uri = {database.replace('%', '%%')}", ""]))
     command = [sys.executable, "-m", "mlflow", "server", "--app-name", "basic-auth"]
     command += ["--workers", "1"]  # several are restarted for ever on a host too busy to load them in five seconds
     command += ["--host", host, "--port", str(port), "--backend-store-uri", database]
@@ -104,11 +103,15 @@ def _await(address: str, process: subprocess.Popen[bytes], log: Path) -> None:
 def _kept(path: Path, new: dict[str, str]) -> dict[str, str]:
     """The variables in the file, made at the first time and the same ever after."""
     if not path.is_file():
-        _write(path, new)
+        _write(path, _as_shell(new))
     pairs = (line.partition("=") for line in path.read_text().splitlines())
     return {name: shlex.split(value)[0] for name, _, value in pairs}
 
 
-def _write(path: Path, variables: dict[str, str]) -> None:
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        file.writelines(f"{name}={shlex.quote(value)}\n" for name, value in variables.items())
+def _as_shell(variables: dict[str, str]) -> str:
+    return "".join(f"{name}={shlex.quote(value)}\n" for name, value in variables.items())
+
+
+def _write(path: Path, secret: str) -> None:
+    path.touch(0o600)  # before anything is in it
+    path.write_text(secret)

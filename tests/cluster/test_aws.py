@@ -1,4 +1,4 @@
-"""`ray up cluster/gpu.yaml` against an emulated EC2: what it asks for is what the file means, up to the head instance."""
+"""`ray up cluster/gpu.yaml` against an emulated EC2: what it asks for is what the file means."""
 
 from __future__ import annotations
 

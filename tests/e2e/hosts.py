@@ -14,11 +14,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+SYSTEM = f"{os.environ['PATH']}:/usr/sbin:/sbin"
 FAST = {  # a host that is gone is noticed after seconds, not after half a minute
     "RAY_health_check_initial_delay_ms": "3000",
     "RAY_health_check_period_ms": "1500",
@@ -37,7 +38,7 @@ def require() -> None:
         ("rsync", "rsync"),
         ("unshare", "util-linux"),
     ):
-        if shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin:/sbin") is None:
+        if shutil.which(program, path=SYSTEM) is None:
             pytest.skip(f"hosts on one machine: {program} is missing (Debian package {package})")
     if not list(Path("/usr/lib/postgresql").glob("*/bin/initdb")) and shutil.which("initdb") is None:
         pytest.skip("hosts on one machine: Postgres is missing (Debian package postgresql)")
@@ -48,9 +49,9 @@ def require() -> None:
     run("ip", "netns", "delete", probe)
 
 
-def run(*command: object, **options: object) -> str:
+def run(*command: object) -> str:
     words = [str(word) for word in command]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=120, **options)  # type: ignore[call-overload]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, f"{' '.join(words)}\n{done.stdout}\n{done.stderr}"
     return str(done.stdout)
 
@@ -80,11 +81,11 @@ class Host:
         exports = "".join(f"export {name}='{value}'\n" for name, value in environment.items())
         (self.folder / "home" / ".bashrc").write_text(exports)  # after a login shell has reset its path
         config = self.folder / "sshd_config"
+        sshd = [shutil.which("sshd", path=SYSTEM) or "sshd", "-D", "-e", "-f", str(config)]
         config.write_text(self._sshd_config(environment))
         with (self.folder / "sshd.log").open("wb") as log:
             self.sshd = subprocess.Popen(
-                ["ip", "netns", "exec", self.name, "unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
-                + [shutil.which("sshd", path="/usr/sbin:/sbin:/usr/bin") or "sshd", "-D", "-e", "-f", str(config)],
+                [*f"ip netns exec {self.name} unshare --pid --fork --kill-child --mount-proc".split(), *sshd],
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
@@ -95,7 +96,7 @@ class Host:
         return {
             "HOME": self.folder / "home",
             "RAY_TMPDIR": self.folder,
-            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}:/usr/sbin",
+            "PATH": f"{Path(sys.executable).parent}:{SYSTEM}",
             "PYTHONPATH": Path(__file__).parents[2],
             "OMP_NUM_THREADS": "1",
             "CO2L_STORE": self.network.folder / "shared" / "store",
@@ -181,8 +182,8 @@ def network() -> Iterator[Network]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def wait_for(condition: object, seconds: float) -> None:
+def wait_for(condition: Callable[[], bool], seconds: float) -> None:
     until = time.monotonic() + seconds
-    while not condition():  # type: ignore[operator]
+    while not condition():
         assert time.monotonic() < until, f"not within {seconds} seconds"
         time.sleep(0.2)
