@@ -81,7 +81,11 @@ def run_mlflow(host: str, port: int, artifacts: str, allowed_hosts: str, folder:
     command += ["--host", host, "--port", str(port), "--backend-store-uri", database]
     command += ["--artifacts-destination", artifacts]
     command += ["--allowed-hosts", allowed_hosts or f"127.0.0.1:{port},localhost:{port}"]
-    os.execve(sys.executable, command, {**os.environ, "MLFLOW_AUTH_CONFIG_PATH": str(config)})
+    ours = {
+        "MLFLOW_AUTH_CONFIG_PATH": str(config),
+        "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",  # seven processes for what no search asks for
+    }
+    os.execve(sys.executable, command, {**os.environ, **ours})
 
 
 def healthy(address: str) -> bool:

@@ -13,7 +13,10 @@ from typing import Any
 
 import boto3
 import pytest
+import requests
 import yaml
+
+from co2l.cluster import check, reach
 
 FILE = Path(__file__).parents[2] / "cluster" / "gpu.yaml"
 REGION = "eu-central-1"
@@ -146,3 +149,31 @@ def test_workers_are_spot_gpus_like_the_head_otherwise(cloud: str, account: dict
     assert worker["SecurityGroupIds"] == head["SecurityGroupIds"]
     assert types["gpu"]["min_workers"] == 0
     assert types["head"]["resources"]["CPU"] == 0
+
+
+def test_the_check_asks_the_cloud(
+    cloud: str, account: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bucket that is there, one that is not, one that may only be read, and a key pair that does not exist."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", cloud)
+    s3, iam = (boto3.client(name, endpoint_url=cloud) for name in ("s3", "iam"))
+    s3.create_bucket(Bucket="bucket", CreateBucketConfiguration={"LocationConstraint": REGION})
+    path = filled(account, tmp_path)
+    states = [(each.what, each.state) for each in reach.findings(check.read(path), None, None)]
+    assert states == [("credentials", "ok"), *[("cloud", "ok")] * 3, ("store", "ok"), ("tracking", "unknown")]
+    assert "Contents" not in s3.list_objects_v2(Bucket="bucket"), "the check leaves something behind"
+    assert reach.writable("s3://no-such-bucket/store").state == "wrong"
+    account["ec2"].delete_key_pair(KeyName="mine")
+    (wrong,) = [each.text for each in reach.findings(check.read(path), None, None) if each.state == "wrong"]
+    assert wrong.startswith("key pair mine: ")
+
+    iam.create_user(UserName="reader")
+    reading = '{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": ["s3:Get*", "s3:List*"], "Resource": "*"}]}'
+    iam.put_user_policy(UserName="reader", PolicyName="reading", PolicyDocument=reading)
+    keys = iam.create_access_key(UserName="reader")["AccessKey"]
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", keys["AccessKeyId"])
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", keys["SecretAccessKey"])
+    requests.post(f"{cloud}/moto-api/reset-auth", data=b"0", timeout=60).raise_for_status()  # from now on it looks
+    refused = reach.writable("s3://bucket/store")
+    assert refused.state == "wrong"
+    assert "\n" not in refused.text

@@ -20,11 +20,12 @@ from pathlib import Path
 import pytest
 
 SYSTEM = f"{os.environ['PATH']}:/usr/sbin:/sbin"
-FAST = {  # a host that is gone is noticed after seconds, not after half a minute
-    "RAY_health_check_initial_delay_ms": "3000",
+HURRY = {  # a host that is gone is noticed after seconds, not after half a minute; one that starts slowly is waited for
+    "RAY_health_check_initial_delay_ms": "5000",
     "RAY_health_check_period_ms": "1500",
-    "RAY_health_check_timeout_ms": "1500",
-    "RAY_health_check_failure_threshold": "4",
+    "RAY_health_check_timeout_ms": "3000",
+    "RAY_health_check_failure_threshold": "5",
+    "RAY_raylet_start_wait_time_s": "300",
 }
 
 
@@ -101,7 +102,7 @@ class Host:
             "OMP_NUM_THREADS": "1",
             "CO2L_STORE": self.network.folder / "shared" / "store",
             "CO2L_DATA": self.network.folder / "shared" / "data",
-            **FAST,
+            **HURRY,
         }
 
     def _sshd_config(self, environment: dict[str, object]) -> str:
