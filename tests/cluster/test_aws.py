@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
@@ -168,7 +169,8 @@ def test_the_check_asks_the_cloud(
     assert wrong.startswith("key pair mine: ")
 
     iam.create_user(UserName="reader")
-    reading = '{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": ["s3:Get*", "s3:List*"], "Resource": "*"}]}'
+    statement = {"Effect": "Allow", "Action": ["s3:Get*", "s3:List*"], "Resource": "*"}
+    reading = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
     iam.put_user_policy(UserName="reader", PolicyName="reading", PolicyDocument=reading)
     keys = iam.create_access_key(UserName="reader")["AccessKey"]
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", keys["AccessKeyId"])

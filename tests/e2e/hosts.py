@@ -58,8 +58,8 @@ def run(*command: object) -> str:
 
 
 class Host:
-    def __init__(self, network: Network, number: int) -> None:
-        self.network, self.number = network, number
+    def __init__(self, network: Network, number: int, names: tuple[str, ...]) -> None:
+        self.network, self.number, self.names = network, number, names
         self.name = f"{network.name}-{number}"
         self.ip = f"{network.subnet}.{number + 10}"
         self.folder = network.folder / f"h{number}"
@@ -67,6 +67,9 @@ class Host:
 
     def start(self) -> None:
         (self.folder / "home").mkdir(parents=True)
+        known = Path("/etc/netns", self.name, "hosts")  # what `ip netns exec` shows inside as /etc/hosts
+        known.parent.mkdir(parents=True, exist_ok=True)
+        known.write_text(f"127.0.0.1 localhost\n{self.ip} {' '.join(self.names) or self.name}\n")
         outside, inside = f"{self.network.name}v{self.number}", "eth0"
         run("ip", "netns", "add", self.name)
         run("ip", "link", "add", outside, "type", "veth", "peer", "name", inside, "netns", self.name)
@@ -144,6 +147,7 @@ class Host:
     def remove(self) -> None:
         self.kill()
         subprocess.run(["ip", "netns", "delete", self.name], capture_output=True, check=False)
+        shutil.rmtree(f"/etc/netns/{self.name}", ignore_errors=True)
 
 
 class Network:
@@ -155,8 +159,9 @@ class Network:
         self.name, self.subnet = f"co2l{number}", f"10.213.{number + 20}"
         self.hosts: list[Host] = []
 
-    def add(self) -> Host:
-        host = Host(self, len(self.hosts))
+    def add(self, *names: str) -> Host:
+        """One more host, which knows itself by these names."""
+        host = Host(self, len(self.hosts), names)
         self.hosts.append(host)
         host.start()
         return host
