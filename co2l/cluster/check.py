@@ -19,7 +19,6 @@ import yaml
 from co2l.errors import Co2lError
 
 UNSET = "CHANGE-ME"
-WORLD = ("0.0.0.0/0", "::/0")
 Kind = Literal["aws", "local", "kubernetes", "compose"]
 
 
@@ -161,13 +160,12 @@ def ports(cluster: Cluster) -> Finding:
         return _ports(outside, "no service can be reached from outside the cluster")
     config = cluster.config
     start = " ".join(config.get("head_start_ray_commands", ()))
-    rules = config["provider"].get("security_group", {}).get("IpPermissions", [])
-    outside = [f"security_group {each}" for each in WORLD if each in json.dumps(rules)]
-    if cluster.kind == "aws" and not rules:
-        outside.append("security_group (Ray's own lets the world reach SSH)")
+    types = config.get("available_node_types", {}) if cluster.kind == "aws" else {}
+    own = {name for name, each in types.items() if not each["node_config"].get("SecurityGroupIds")}
+    outside = [f"SSH of {name} (Ray makes its group; give SecurityGroupIds)" for name in sorted(own)]
     if "--dashboard-host=127.0.0.1" not in start:
         outside.append("dashboard (add --dashboard-host=127.0.0.1)")
-    return _ports(outside, "SSH alone, from the addresses given" if cluster.kind == "aws" else "SSH alone is needed")
+    return _ports(outside, "those of the security group given" if cluster.kind == "aws" else "SSH alone is needed")
 
 
 def _ports(outside: list[str], fine: str) -> Finding:

@@ -6,7 +6,7 @@ import importlib.metadata
 import os
 import shlex
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import requests
 from co2l.cluster.check import UNSET, Cluster, Finding
 
 SECONDS = 10
+WORLD = ("0.0.0.0/0", "::/0")
 PROBE_KEY = "c0ffee"  # no stage has so short a key
 
 
@@ -53,7 +54,7 @@ def cloud(config: Mapping[str, Any]) -> Iterator[Finding]:
         return
     yield Finding("credentials", "ok", f"account {who['Account']}, region {region}")
     ec2, iam = boto3.client("ec2", region_name=region), boto3.client("iam", region_name=region)
-    asked = {
+    asked: dict[str, Callable[[], Any]] = {
         f"key pair {node.get('KeyName')}": lambda: ec2.describe_key_pairs(KeyNames=[node["KeyName"]]),
         f"machine image {node.get('ImageId')}": lambda: ec2.describe_images(ImageIds=[node["ImageId"]])["Images"][0],
         "instance profile": lambda: iam.get_instance_profile(InstanceProfileName=node["IamInstanceProfile"]["Name"]),
@@ -65,9 +66,24 @@ def cloud(config: Mapping[str, Any]) -> Iterator[Finding]:
             yield Finding("cloud", "wrong", f"{what}: {_first(error)}; see docs/cluster.md")
         else:
             yield Finding("cloud", "ok", what)
+    yield group(ec2, node.get("SecurityGroupIds", []))
     key = Path(config["auth"]["ssh_private_key"]).expanduser()
     if not key.is_file():
         yield Finding("key", "wrong", f"{key} does not exist")
+
+
+def group(ec2: Any, ids: list[str]) -> Finding:
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        found = ec2.describe_security_groups(GroupIds=ids)["SecurityGroups"]
+    except (BotoCoreError, ClientError) as error:
+        return Finding("group", "wrong", f"security group {', '.join(ids)}: {_first(error)}; see docs/cluster.md")
+    for rule in [rule for each in found for rule in each["IpPermissions"]]:
+        sources = [each.get("CidrIp") or each.get("CidrIpv6") for each in rule["IpRanges"] + rule.get("Ipv6Ranges", [])]
+        if not set(WORLD).isdisjoint(sources):
+            return Finding("group", "wrong", f"port {rule.get('FromPort', 'any')} of {ids[0]} is open to the world")
+    return Finding("group", "ok", f"security group {', '.join(ids)} is open to nobody else")
 
 
 def hosts(config: Mapping[str, Any], store: str | None) -> Iterator[Finding]:

@@ -51,8 +51,13 @@ def account(cloud: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         monkeypatch.setenv(name, value)
     ec2, iam = (boto3.client(name, endpoint_url=cloud) for name in ("ec2", "iam"))
     key = ec2.create_key_pair(KeyName="mine")
+    group = ec2.create_security_group(GroupName="co2l", Description="co2l")["GroupId"]
+    ssh = {"IpProtocol": "tcp", "FromPort": 22, "ToPort": 22, "IpRanges": [{"CidrIp": "198.51.100.7/32"}]}
+    within = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group}]}
+    ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=[ssh, within])
     iam.create_instance_profile(InstanceProfileName="co2l")
-    return {"ec2": ec2, "key": key["KeyMaterial"], "image": ec2.describe_images()["Images"][0]["ImageId"]}
+    image = ec2.describe_images()["Images"][0]["ImageId"]
+    return {"ec2": ec2, "key": key["KeyMaterial"], "image": image, "group": group}
 
 
 def filled(account: dict[str, Any], folder: Path) -> Path:
@@ -65,7 +70,7 @@ def filled(account: dict[str, Any], folder: Path) -> Path:
     for before, after in {
         "&key_name CHANGE-ME": "&key_name mine",
         "~/.ssh/co2l.pem": str(key),
-        "CHANGE-ME/32": "198.51.100.7/32",
+        "sg-CHANGE-ME": account["group"],
         "ami-CHANGE-ME": account["image"],
         "&image CHANGE-ME": "&image registry.example",
         "s3://CHANGE-ME": "s3://bucket",
@@ -92,13 +97,16 @@ def test_ray_up_creates_the_head_as_intended(cloud: str, account: dict[str, Any]
         )
         try:
             instances: list[Any] = []
+            profiles: list[Any] = []
             until = time.monotonic() + 300
-            while not instances:  # then it waits for SSH, which nobody answers here
+            while not (instances and profiles):  # then it waits for SSH, which nobody answers here
                 assert up.poll() is None, (tmp_path / "log").read_text()
                 assert time.monotonic() < until, (tmp_path / "log").read_text()
                 time.sleep(0.3)
                 found = account["ec2"].describe_instances()["Reservations"]
                 instances = [each for reservation in found for each in reservation["Instances"]]
+                asked = account["ec2"].describe_iam_instance_profile_associations()
+                profiles = asked["IamInstanceProfileAssociations"]
         finally:
             up.kill()
             up.wait()
@@ -107,7 +115,7 @@ def test_ray_up_creates_the_head_as_intended(cloud: str, account: dict[str, Any]
     assert head["InstanceType"] == "m6i.large"
     assert head.get("InstanceLifecycle") != "spot"
     assert head["KeyName"] == "mine"
-    (associated,) = account["ec2"].describe_iam_instance_profile_associations()["IamInstanceProfileAssociations"]
+    (associated,) = profiles
     assert associated["InstanceId"] == head["InstanceId"]
     assert associated["IamInstanceProfile"]["Arn"].endswith(":instance-profile/co2l")
     assert head["MetadataOptions"]["HttpTokens"] == "required"
@@ -115,14 +123,10 @@ def test_ray_up_creates_the_head_as_intended(cloud: str, account: dict[str, Any]
     assert tags["project"] == "co2l"
     assert tags["ray-cluster-name"] == "co2l"
     assert tags["ray-node-type"] == "head"
-    (group,) = head["SecurityGroups"]
-    assert group["GroupName"] == "co2l"
-    (rules,) = account["ec2"].describe_security_groups(GroupIds=[group["GroupId"]])["SecurityGroups"]
-    open_to = [each["CidrIp"] for rule in rules["IpPermissions"] for each in rule["IpRanges"]]
-    assert open_to == ["198.51.100.7/32"]
-    assert not any(rule.get("Ipv6Ranges") for rule in rules["IpPermissions"])
-    within = [rule for rule in rules["IpPermissions"] if rule["UserIdGroupPairs"]]
-    assert {pair["GroupId"] for rule in within for pair in rule["UserIdGroupPairs"]} == {group["GroupId"]}
+    assert [group["GroupId"] for group in head["SecurityGroups"]] == [account["group"]]
+    groups = account["ec2"].describe_security_groups()["SecurityGroups"]
+    open_to = [each["CidrIp"] for group in groups for rule in group["IpPermissions"] for each in rule["IpRanges"]]
+    assert open_to == ["198.51.100.7/32"], "Ray opened a door of its own"
 
 
 def test_workers_are_spot_gpus_like_the_head_otherwise(cloud: str, account: dict[str, Any], tmp_path: Path) -> None:
@@ -161,9 +165,20 @@ def test_the_check_asks_the_cloud(
     s3.create_bucket(Bucket="bucket", CreateBucketConfiguration={"LocationConstraint": REGION})
     path = filled(account, tmp_path)
     states = [(each.what, each.state) for each in reach.findings(check.read(path), None, None)]
-    assert states == [("credentials", "ok"), *[("cloud", "ok")] * 3, ("store", "ok"), ("tracking", "unknown")]
+    assert states == [
+        ("credentials", "ok"),
+        *[("cloud", "ok")] * 3,
+        ("group", "ok"),
+        ("store", "ok"),
+        ("tracking", "unknown"),
+    ]
     assert "Contents" not in s3.list_objects_v2(Bucket="bucket"), "the check leaves something behind"
     assert reach.writable("s3://no-such-bucket/store").state == "wrong"
+    world = {"IpProtocol": "tcp", "FromPort": 22, "ToPort": 22, "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}
+    account["ec2"].authorize_security_group_ingress(GroupId=account["group"], IpPermissions=[world])
+    (wrong,) = [each.text for each in reach.findings(check.read(path), None, None) if each.state == "wrong"]
+    assert wrong == f"port 22 of {account['group']} is open to the world"
+    account["ec2"].revoke_security_group_ingress(GroupId=account["group"], IpPermissions=[world])
     account["ec2"].delete_key_pair(KeyName="mine")
     (wrong,) = [each.text for each in reach.findings(check.read(path), None, None) if each.state == "wrong"]
     assert wrong.startswith("key pair mine: ")

@@ -62,10 +62,8 @@ def test_a_trial_larger_than_every_node_type(tmp_path: Path) -> None:
 
 def test_a_world_that_may_come_in(tmp_path: Path) -> None:
     made = cluster("cluster/gpu.yaml", tmp_path)
-    made.config["provider"]["security_group"]["IpPermissions"][0]["IpRanges"] = [{"CidrIp": "0.0.0.0/0"}]
-    assert "0.0.0.0/0" in wrong(check.findings(made, 1, 0))["ports"]
-    del made.config["provider"]["security_group"]
-    assert "security_group" in wrong(check.findings(made, 1, 0))["ports"]
+    del made.config["available_node_types"]["gpu"]["node_config"]["SecurityGroupIds"]
+    assert "SSH of gpu" in wrong(check.findings(made, 1, 0))["ports"]
     composed = cluster("docker-compose.yml", tmp_path)
     composed.config["services"]["postgres"]["ports"] = ["5432:5432"]
     assert "postgres 5432:5432" in wrong(check.findings(composed, 1, 0))["ports"]

@@ -66,6 +66,7 @@ def test_nothing_of_aws_is_open_to_the_world_or_idle() -> None:
     config = read("cluster/gpu.yaml")
     assert "0.0.0.0/0" not in json.dumps(config)
     assert "::/0" not in json.dumps(config)
+    assert "security_group" not in config["provider"]  # Ray would add SSH from everywhere
     head, gpu = (config["available_node_types"][name] for name in ("head", "gpu"))
     assert head["resources"] == {"CPU": 0, "GPU": 0}
     assert "InstanceMarketOptions" not in head["node_config"]

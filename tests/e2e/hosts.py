@@ -66,10 +66,13 @@ class Host:
         self.sshd: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        (self.folder / "home").mkdir(parents=True)
-        known = Path("/etc/netns", self.name, "hosts")  # what `ip netns exec` shows inside as /etc/hosts
-        known.parent.mkdir(parents=True, exist_ok=True)
-        known.write_text(f"127.0.0.1 localhost\n{self.ip} {' '.join(self.names) or self.name}\n")
+        for name in ("home", "tmp"):
+            (self.folder / name).mkdir(parents=True)
+        etc = Path("/etc/netns", self.name)  # what `ip netns exec` shows inside as /etc
+        etc.mkdir(parents=True, exist_ok=True)
+        (etc / "hosts").write_text(f"127.0.0.1 localhost\n{self.ip} {' '.join(self.names) or self.name}\n")
+        _, *others = Path("/etc/passwd").read_text().splitlines(keepends=True)
+        (etc / "passwd").write_text(f"root:x:0:0:root:{self.folder}/home:/bin/bash\n{''.join(others)}")
         outside, inside = f"{self.network.name}v{self.number}", "eth0"
         run("ip", "netns", "add", self.name)
         run("ip", "link", "add", outside, "type", "veth", "peer", "name", inside, "netns", self.name)
@@ -88,8 +91,11 @@ class Host:
         sshd = [shutil.which("sshd", path=SYSTEM) or "sshd", "-D", "-e", "-f", str(config)]
         config.write_text(self._sshd_config(environment))
         with (self.folder / "sshd.log").open("wb") as log:
+            # a node takes the path of its temporary folder from the head, so each host sees its own under one name
+            begin = f"mount --bind {self.folder}/tmp {self.network.folder}/tmp && exec {' '.join(sshd)}"
+            unshare = "unshare --pid --fork --kill-child --mount-proc"
             self.sshd = subprocess.Popen(
-                [*f"ip netns exec {self.name} unshare --pid --fork --kill-child --mount-proc".split(), *sshd],
+                [*f"ip netns exec {self.name} {unshare} sh -c".split(), begin],
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
@@ -98,8 +104,7 @@ class Host:
 
     def _environment(self) -> dict[str, object]:
         return {
-            "HOME": self.folder / "home",
-            "RAY_TMPDIR": self.folder,
+            "RAY_TMPDIR": self.network.folder / "tmp",
             "PATH": f"{Path(sys.executable).parent}:{SYSTEM}",
             "PYTHONPATH": Path(__file__).parents[2],
             "OMP_NUM_THREADS": "1",
@@ -159,10 +164,13 @@ class Network:
         self.name, self.subnet = f"co2l{number}", f"10.213.{number + 20}"
         self.hosts: list[Host] = []
 
+    def plan(self, *names: str) -> Host:
+        """One more host, which knows itself by these names; it is still off."""
+        self.hosts.append(Host(self, len(self.hosts), names))
+        return self.hosts[-1]
+
     def add(self, *names: str) -> Host:
-        """One more host, which knows itself by these names."""
-        host = Host(self, len(self.hosts), names)
-        self.hosts.append(host)
+        host = self.plan(*names)
         host.start()
         return host
 
@@ -174,6 +182,7 @@ def network() -> Iterator[Network]:
     folder.chmod(0o755)
     made = Network(folder)
     try:
+        (folder / "tmp").mkdir()
         Path("/run/sshd").mkdir(exist_ok=True)
         for name in ("key", "host_key"):
             run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name)
