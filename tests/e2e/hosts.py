@@ -37,6 +37,7 @@ def require() -> None:
         ("ip", "iproute2"),
         ("sshd", "openssh-server"),
         ("rsync", "rsync"),
+        ("curl", "curl"),
         ("unshare", "util-linux"),
     ):
         if shutil.which(program, path=SYSTEM) is None:
