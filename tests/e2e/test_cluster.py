@@ -46,7 +46,7 @@ class Cluster:
 
     def environment(self, **changes: str) -> dict[str, str]:
         ours = {"HOME": str(self.laptop), "RAY_TMPDIR": str(self.laptop), "RAY_AUTH_MODE": "token"}
-        return environment(**ours, PYTHONPATH=str(REPOSITORY), **changes)
+        return environment(**{**ours, "PYTHONPATH": str(REPOSITORY), **changes})
 
     def write(self) -> None:
         config = yaml.safe_load((REPOSITORY / "cluster" / "onprem.yaml").read_text())
@@ -125,8 +125,7 @@ def cluster() -> Iterator[Cluster]:
         made.ray("down", "-y", str(made.file))
         for host in made.net.hosts:
             if host.sshd is not None and host.sshd.poll() is None:
-                left = subprocess.run([*host.ssh(), "ps ax"], capture_output=True, text=True, check=True).stdout
-                assert "raylet" not in left, f"`ray down` left Ray running:\n{left}"
+                wait_for(lambda host=host: "raylet" not in processes(host), PATIENCE)  # type: ignore[misc]
 
 
 def status(url: str, **headers: str) -> int:
@@ -238,12 +237,11 @@ def test_a_search_outlives_a_lost_host(cluster: Cluster, tmp_path: Path) -> None
 
 def busiest(cluster: Cluster) -> Host:
     """The worker host with most trials."""
+    return max(cluster.workers, key=lambda host: processes(host).count("ray::"))
 
-    def trials(host: Host) -> int:
-        said = subprocess.run([*host.ssh(), "ps ax"], capture_output=True, text=True, check=True).stdout
-        return said.count("ray::")
 
-    return max(cluster.workers, key=trials)
+def processes(host: Host) -> str:
+    return subprocess.run([*host.ssh(), "ps ax"], capture_output=True, text=True, check=True).stdout
 
 
 def secrets_of(cluster: Cluster) -> dict[str, str]:
