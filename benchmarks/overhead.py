@@ -61,6 +61,7 @@ def service(folder: Path) -> None:
         root=folder,
         study="overhead",
         data=folder,
+        store=f"{folder}/store",
         storage=f"sqlite:///{folder}/study.db",
         tracking_uri=f"sqlite:///{folder}/mlflow.db",
     )

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 def add_engine_arguments(p: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     where = p.add_argument_group("where it runs and what it leaves")
-    where.add_argument("--root", default="runs", help="folder of study, tracking, store, selection (default: runs)")
+    where.add_argument("--root", help="folder of study, tracking, store, selection (default: runs)")
+    where.add_argument("--store", metavar="URL", help="folder or bucket of states (default: ROOT/store)")
     where.add_argument("--fresh", action="store_true", help="discard what is recorded of it and start again")
     where.add_argument("--data", help="folder of the datasets (default: $CO2L_DATA or ./data)")
     where.add_argument("--storage", metavar="URL", help="Optuna storage (default: ROOT/study.db)")
@@ -34,7 +35,7 @@ def add_engine_arguments(p: argparse.ArgumentParser) -> argparse._ArgumentGroup:
 
 
 def root_of(args: argparse.Namespace) -> Path:
-    return Path(args.root).expanduser().absolute()
+    return Path(args.root or os.environ.get("CO2L_ROOT") or "runs").expanduser().absolute()
 
 
 def storage_of(args: argparse.Namespace) -> str:
@@ -60,6 +61,7 @@ def options_of(args: argparse.Namespace, study: str, *, seed: int = 0, model: st
         root=root,
         study=study,
         data=data_root(args.data),
+        store=args.store or os.environ.get("CO2L_STORE") or f"{root}/store",
         storage=storage_of(args),
         tracking_uri=args.tracking_uri or os.environ.get("CO2L_TRACKING_URI") or f"sqlite:///{root}/mlflow.db",
         address=args.address,

@@ -18,9 +18,12 @@ EXAMPLE = """\
 examples:
   python -m co2l.tune --space search_spaces/seq_digits.yaml
   python -m co2l.tune --space search_spaces/seq_cifar10.yaml --plan --probe --price 1.20
+  python -m co2l.tune --space search_spaces/seq_cifar10.yaml --submit http://127.0.0.1:8265
+  python -m co2l.tune --follow seq_cifar10
 
-The same command again continues; what is finished is not run again. $CO2L_STORAGE and $CO2L_TRACKING_URI stand in
-for the flags. exit codes: 0 done, 1 nothing could be selected, 2 wrong input or data, 130 interrupted"""
+The same command again continues; what is finished is not run again. $CO2L_ROOT, $CO2L_STORE, $CO2L_STORAGE,
+$CO2L_TRACKING_URI and $CO2L_CLUSTER stand in for the flags.
+exit codes: 0 done, 1 nothing could be selected, 2 wrong input or data, 130 interrupted"""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -30,9 +33,10 @@ def parser() -> argparse.ArgumentParser:
         description="Search the settings of a space; nothing of the test data is read.",
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,  # what is submitted to a cluster is read twice, and must mean the same
     )
     what = p.add_argument_group("what is searched")
-    what.add_argument("--space", required=True, metavar="FILE", help="search space, as search_spaces/seq_digits.yaml")
+    what.add_argument("--space", metavar="FILE", help="search space, as search_spaces/seq_digits.yaml")
     what.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="override a setting; repeatable")
     what.add_argument("--algorithm", choices=["grid", "random", "tpe"], help="instead of the space's")
     what.add_argument("--samples", type=int, metavar="N", help="how many settings random or tpe try")
@@ -45,17 +49,59 @@ def parser() -> argparse.ArgumentParser:
     plan.add_argument("--parallel", type=int, default=1, metavar="N", help="with --probe: trials at once (default: 1)")
     where = add_engine_arguments(p)
     where.add_argument("--study", metavar="NAME", help="name of the study (default: the space's file name)")
+    cluster = p.add_argument_group("on a cluster, without this machine (docs/cluster.md)")
+    here = "(default: $CO2L_CLUSTER or the dashboard that `ray dashboard` brings here)"
+    cluster.add_argument("--submit", nargs="?", const="", metavar="URL", help=f"give the search to a cluster {here}")
+    cluster.add_argument("--follow", metavar="STUDY", help="show what a submitted search prints, until it ends")
+    cluster.add_argument("--stop", metavar="STUDY", help="end a submitted search; its states are saved first")
     return p
 
 
 def main() -> int:
     args = parser().parse_args()
     _check(args)
+    if args.follow or args.stop:
+        return _attend(args)
     # torch and Ray take seconds to import: --help and argument errors do not wait for them
     from co2l.search.space import load
 
     space = _overridden(load(args.space), args)
+    if args.submit is not None:
+        return _submit(args)
     return _plan(space, args) if args.plan else _search(space, args)
+
+
+def _submit(args: argparse.Namespace) -> int:
+    from co2l.search.jobs import submit
+
+    ours = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    for name in ("--space", "--study"):
+        ours.add_argument(name)
+    ours.add_argument("--submit", nargs="?")
+    _, arguments = ours.parse_known_args()
+    study = args.study or Path(args.space).stem
+    submit(_cluster(args), study, Path(args.space), arguments)
+    print(study if args.quiet else f"submitted: {study}\nsee it with: python -m co2l.tune --follow {study}")
+    return OK
+
+
+def _attend(args: argparse.Namespace) -> int:
+    from co2l.search.jobs import follow, stop
+
+    if args.stop:
+        running = stop(_cluster(args), args.stop)
+        print(f"{args.stop} is being stopped; the same search submitted again continues" if running else "ended before")
+        return OK
+    state = follow(_cluster(args), args.follow, lambda text: print(text, end="", flush=True))
+    return {"succeeded": OK, "failed": FAILED, "stopped": INTERRUPTED, "running": INTERRUPTED}[state]
+
+
+def _cluster(args: argparse.Namespace) -> str:
+    import os
+
+    from co2l.search.jobs import LOCAL
+
+    return args.submit or os.environ.get("CO2L_CLUSTER") or LOCAL
 
 
 def _overridden(space: Space, args: argparse.Namespace) -> Space:
@@ -104,6 +150,10 @@ def _search(space: Space, args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
+    if not (args.space or args.follow or args.stop):
+        raise Co2lError("no space is given", fix="add --space FILE, as search_spaces/seq_digits.yaml")
+    if args.submit is not None and args.plan:
+        raise Co2lError("--plan is made here, not on the cluster", fix="leave --submit out")
     if args.probe and not args.plan:
         raise Co2lError("--probe is a part of the plan", fix="add --plan")
     if args.price is not None and not args.probe:

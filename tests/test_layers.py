@@ -12,7 +12,7 @@ import co2l
 PACKAGE = Path(co2l.__file__).parent
 LAYERS = ["data", "learning", "search", "reporting"]  # from the bottom; the commands beside them may import all of them
 ENGINES = {
-    "ray": {"search/engine.py", "search/trainable.py"},
+    "ray": {"search/engine.py", "search/jobs.py", "search/nodes.py", "search/trainable.py"},
     "optuna": {"search/study.py"},
     "mlflow": {"search/tracking/runs.py", "search/tracking/models.py"},
 }

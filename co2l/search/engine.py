@@ -112,19 +112,6 @@ def _connect(address: str | None) -> None:
     )
 
 
-def check_resources(cpus: float, gpus: float) -> None:
-    """A trial that no node can hold would wait for ever: say so instead."""
-    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-    if not any(node.get("CPU", 0) >= cpus and node.get("GPU", 0) >= gpus for node in nodes):
-        best: dict[str, float] = max(nodes, key=lambda node: (node.get("GPU", 0), node.get("CPU", 0)), default={})
-        raise Co2lError(
-            f"a trial wants {cpus:g} CPUs and {gpus:g} GPUs, and no node has that"
-            f" (the largest has {best.get('CPU', 0):g} and {best.get('GPU', 0):g})",
-            where="resources",
-            fix="lower --cpus-per-trial and --gpus-per-trial",
-        )
-
-
 def run_trials(
     conductor: Conductor,
     assign: Assign,
@@ -137,7 +124,6 @@ def run_trials(
     trainable: type[CellTrainable] = CellTrainable,
 ) -> None:
     """Until there is nothing left to run, the time is up, or somebody asks to stop."""
-    check_resources(cpus, gpus)
     folder = tempfile.mkdtemp(prefix="co2l-tune-")
     try:
         tune.run(

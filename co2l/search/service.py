@@ -13,6 +13,7 @@ from co2l.search import selection
 from co2l.search.conductor import Conductor, Watcher
 from co2l.search.engine import connected, run_trials
 from co2l.search.evaluation import OverSeeds, over_seeds
+from co2l.search.nodes import JOIN_SECONDS, check_resources
 from co2l.search.plan import plan
 from co2l.search.reports import Totals
 from co2l.search.selection import Choice
@@ -33,6 +34,7 @@ class Options:
     root: Path
     study: str
     data: Path
+    store: str
     storage: str
     tracking_uri: str
     address: str | None = None
@@ -89,6 +91,9 @@ def _search(
         conductor = Conductor(space, record, tracker, watcher, reuse=options.reuse, seed=options.seed)
         if conductor.queue.unfinished:
             with connected(options.address):
+                check_resources(
+                    space.resources.cpus, space.resources.gpus, wait=0 if options.address is None else JOIN_SECONDS
+                )
                 run_trials(
                     conductor,
                     assignments(space, options),
@@ -121,7 +126,6 @@ def assignments(space: Space, options: Options) -> Callable[[Cell], Assignment]:
     """What a worker is told of a cell. Without reuse every cell has a store of its own."""
     shared = plan(space).shared if options.reuse else frozenset[str]()
     tasks = BENCHMARKS[space.benchmark].tasks
-    store = f"{options.root}/store"
     evaluated = space.split.kind == "evaluation"
 
     def assign(cell: Cell) -> Assignment:
@@ -133,13 +137,13 @@ def assignments(space: Space, options: Options) -> Callable[[Cell], Assignment]:
             cell=cell.key,
             split=described.pop("split"),
             config=described,
-            store=store if options.reuse else f"{store}/alone/{cell.key}",
+            store=options.store if options.reuse else f"{options.store}/alone/{cell.key}",
             data=str(options.data),
             device=options.device,
             threads=max(1, int(space.resources.cpus)),
             save_every=options.save_every,
             keep=tuple(key for key in keys if key in wanted),
-            exports=store if evaluated and cell.seed == space.seeds[0] else "",
+            exports=options.store if evaluated and cell.seed == space.seeds[0] else "",
         )
 
     return assign
@@ -154,8 +158,7 @@ def _register(space: Space, record: Record, tracker: Tracker, options: Options) 
         entry = record.entries.get(cell.key)
         exports = (entry.result or {}).get("exports") if entry else None
         if exports and cell.seed == space.seeds[0]:
-            store = f"{options.root}/store"
-            tracker.register(cell, options.model, store=store, key=exports["classifier"], alias=alias)
+            tracker.register(cell, options.model, store=options.store, key=exports["classifier"], alias=alias)
             alias = None
 
 

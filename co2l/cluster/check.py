@@ -1,0 +1,219 @@
+"""What is wrong with a cluster before it is started: everything that its file says is compared with what it must say.
+
+Each check gives findings, in the order of the list at the end; what needs the network is in `reach`.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+
+from co2l.errors import Co2lError
+
+UNSET = "CHANGE-ME"
+Kind = Literal["aws", "local", "kubernetes", "compose"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    what: str
+    state: Literal["ok", "wrong", "unknown"]
+    text: str
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster's file, read: several documents for Kubernetes, one for the others."""
+
+    path: Path
+    kind: Kind
+    documents: tuple[dict[str, Any], ...]
+
+    @property
+    def config(self) -> dict[str, Any]:
+        return self.documents[0]
+
+    def setting(self, name: str) -> str | None:
+        """A variable of the nodes, as the container's options give it."""
+        options = self.config.get("docker", {}).get("run_options", []) if self.kind in ("aws", "local") else []
+        found = [option.partition(f"--env={name}=")[2] for option in options if f"--env={name}=" in option]
+        return found[0] if found else None
+
+
+def read(path: Path) -> Cluster:
+    try:
+        documents = tuple(each for each in yaml.safe_load_all(path.read_text()) if each is not None)
+    except (OSError, UnicodeDecodeError) as error:
+        raise Co2lError(f"cannot be read ({getattr(error, 'strerror', None) or error})", where=str(path)) from None
+    except yaml.YAMLError as error:
+        raise Co2lError(f"not YAML ({' '.join(str(error).split())})", where=str(path)) from None
+    if not documents or not all(isinstance(each, dict) for each in documents):
+        raise Co2lError("describes no cluster", where=str(path), fix="see cluster/gpu.yaml")
+    if any(each.get("kind") == "RayJob" for each in documents):
+        return Cluster(path, "kubernetes", documents)
+    if "services" in documents[0]:
+        return Cluster(path, "compose", documents)
+    kind = (documents[0].get("provider") or {}).get("type")
+    if kind not in ("aws", "local"):
+        raise Co2lError(f"the provider is {kind!r}", where=f"{path}: provider.type", fix="aws and local can be checked")
+    return Cluster(path, kind, documents)
+
+
+def findings(cluster: Cluster, cpus: float, gpus: float) -> Iterator[Finding]:
+    """All that the file alone tells."""
+    if cluster.kind in ("aws", "local"):
+        yield schema(cluster.config)
+        yield authentication(cluster.config)
+        yield head(cluster.config)
+    yield values(cluster)
+    yield from images(cluster)
+    yield ports(cluster)
+    yield resources(cluster, cpus, gpus)
+
+
+def schema(config: Mapping[str, Any]) -> Finding:
+    import jsonschema
+
+    spec = importlib.util.find_spec("ray")  # found, not imported: that takes seconds
+    assert spec is not None
+    assert spec.origin is not None
+    rules = json.loads((Path(spec.origin).parent / "autoscaler" / "ray-schema.json").read_text())
+    errors = sorted(jsonschema.Draft7Validator(rules).iter_errors(config), key=lambda error: list(map(str, error.path)))
+    if not errors:
+        return Finding("schema", "ok", f"Ray {importlib.metadata.version('ray')} accepts it")
+    where = ".".join(map(str, errors[0].absolute_path)) or "top level"
+    return Finding("schema", "wrong", f"{where}: {errors[0].message.splitlines()[0]}")
+
+
+def values(cluster: Cluster) -> Finding:
+    unset = dict.fromkeys(place for document in cluster.documents for place in _places(document, UNSET))
+    if unset:  # other places repeat what the block at the top says
+        shown = ", ".join([place for place in unset if place.startswith("metadata.")] or unset)
+        return Finding("values", "wrong", f"not set: {shown}; write your own in place of {UNSET}")
+    return Finding("values", "ok", "all are set")
+
+
+def images(cluster: Cluster) -> Iterator[Finding]:
+    """Head and workers must run the versions that are here, or they do not understand each other."""
+    ray, ours = importlib.metadata.version("ray"), importlib.metadata.version("co2l")
+    wanted = f"{ours}-ray{ray}"
+    found = {image for document in cluster.documents for image in _images(document)}
+    own = sorted(image for image in found if "/co2l:" in f"/{image}" or image.endswith("co2l"))
+    if not found and cluster.kind == "local":
+        yield Finding("image", "unknown", "no container: the hosts' own installation counts")
+        return
+    if not own:
+        yield Finding("image", "wrong", "no image of co2l; build cluster/Dockerfile and name it")
+    for image in own:
+        tag = image.partition("@")[0].rpartition("/")[2].partition(":")[2]
+        if tag in ("", "latest"):
+            yield Finding("image", "wrong", f"{image} is not pinned; use the tag {wanted}")
+        elif tag != wanted:
+            yield Finding("image", "wrong", f"{image} does not agree with what is installed here ({wanted})")
+        else:
+            yield Finding("image", "ok", f"{image}: the versions installed here")
+    for document in cluster.documents:
+        if document.get("kind") == "RayJob" and document["spec"]["rayClusterSpec"].get("rayVersion") != ray:
+            yield Finding("image", "wrong", f"rayVersion is not {ray}")
+
+
+def authentication(config: Mapping[str, Any]) -> Finding:
+    for name in ("head_start_ray_commands", "worker_start_ray_commands"):
+        starts = [command for command in config.get(name, ()) if "ray start" in command]
+        if not all("RAY_AUTH_MODE=token" in command for command in starts) or not starts:
+            return Finding("token", "wrong", f"{name}: `ray start` without RAY_AUTH_MODE=token lets anybody run code")
+    mounted = config.get("file_mounts", {}).get("~/.ray/auth_token")
+    if mounted is None:
+        return Finding("token", "wrong", "file_mounts: ~/.ray/auth_token is missing")
+    if not Path(mounted).expanduser().is_file():
+        return Finding("token", "wrong", f"{mounted} does not exist; make it with: ray get-auth-token --generate")
+    return Finding("token", "ok", f"asked for on every node; it is in {mounted}")
+
+
+def head(config: Mapping[str, Any]) -> Finding:
+    start = " ".join(config.get("head_start_ray_commands", ()))
+    types, name = config.get("available_node_types", {}), config.get("head_node_type", "")
+    if "--num-cpus=0" not in start and types.get(name, {}).get("resources", {}).get("CPU") != 0:
+        return Finding("head", "wrong", "trials would run on the head, which knows the passwords; give it 0 CPUs")
+    return Finding("head", "ok", "runs no trials")
+
+
+def ports(cluster: Cluster) -> Finding:
+    if cluster.kind == "compose":
+        services = cluster.config["services"].items()
+        published = [(name, str(port)) for name, service in services for port in service.get("ports", ())]
+        outside = [f"{name} {port}" for name, port in published if not port.startswith("127.0.0.1:")]
+        return _ports(outside, "published on 127.0.0.1 only")
+    if cluster.kind == "kubernetes":
+        services = [each for each in cluster.documents if each.get("kind") == "Service"]
+        outside = [
+            each["metadata"]["name"] for each in services if each["spec"].get("type", "ClusterIP") != "ClusterIP"
+        ]
+        return _ports(outside, "no service can be reached from outside the cluster")
+    config = cluster.config
+    start = " ".join(config.get("head_start_ray_commands", ()))
+    types = config.get("available_node_types", {}) if cluster.kind == "aws" else {}
+    own = {name for name, each in types.items() if not each["node_config"].get("SecurityGroupIds")}
+    outside = [f"SSH of {name} (Ray makes its group; give SecurityGroupIds)" for name in sorted(own)]
+    if "--dashboard-host=127.0.0.1" not in start:
+        outside.append("dashboard (add --dashboard-host=127.0.0.1)")
+    return _ports(outside, "those of the security group given" if cluster.kind == "aws" else "SSH alone is needed")
+
+
+def _ports(outside: list[str], fine: str) -> Finding:
+    if outside:
+        return Finding("ports", "wrong", f"open to the world: {', '.join(outside)}")
+    return Finding("ports", "ok", fine)
+
+
+def resources(cluster: Cluster, cpus: float, gpus: float) -> Finding:
+    """A trial that fits no node type would wait for ever."""
+    trial = f"a trial of {cpus:g} CPUs and {gpus:g} GPUs"
+    types: dict[str, Mapping[str, float]] = {}
+    if cluster.kind == "aws":
+        given = cluster.config.get("available_node_types", {}).items()
+        types = {name: each.get("resources", {}) for name, each in given if each.get("max_workers", 1) > 0}
+    elif cluster.kind == "kubernetes":
+        (job,) = [each for each in cluster.documents if each.get("kind") == "RayJob"]
+        for group in job["spec"]["rayClusterSpec"].get("workerGroupSpecs", ()):
+            limits = group["template"]["spec"]["containers"][0].get("resources", {}).get("limits", {})
+            amounts = {"CPU": float(limits.get("cpu", 0)), "GPU": float(limits.get("nvidia.com/gpu", 0))}
+            types[group["groupName"]] = amounts
+    else:
+        return Finding("resources", "unknown", f"{trial}: as large as the hosts are; the search says so if none fits")
+    fitting = [name for name, each in types.items() if each.get("CPU", 0) >= cpus and each.get("GPU", 0) >= gpus]
+    if not fitting:
+        return Finding("resources", "wrong", f"{trial} fits none of {', '.join(types) or 'no node types'}")
+    return Finding("resources", "ok", f"{trial} fits {', '.join(fitting)}")
+
+
+def _places(part: Any, text: str, where: str = "") -> Iterator[str]:
+    """Where in a document a text occurs, as a.b.c."""
+    if isinstance(part, Mapping):
+        for name, each in part.items():
+            yield from _places(each, text, f"{where}.{name}" if where else str(name))
+    elif isinstance(part, list):
+        for each in part:
+            yield from _places(each, text, where)
+    elif text in str(part):
+        yield where
+
+
+def _images(part: Any) -> Iterator[str]:
+    if isinstance(part, Mapping):
+        for name, each in part.items():
+            if re.fullmatch(r"image|head_image|worker_image", str(name)) and isinstance(each, str):
+                yield each
+            else:
+                yield from _images(each)
+    elif isinstance(part, list):
+        for each in part:
+            yield from _images(each)

@@ -1,0 +1,167 @@
+"""The shipped cluster files: valid for the engines that read them, closed to strangers, and of one mind on versions."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import ray
+import yaml
+
+REPOSITORY = Path(__file__).parents[2]
+CONSTRAINTS = dict(line.split("==") for line in (REPOSITORY / "constraints.txt").read_text().split())
+VERSION = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["version"]
+FILES = ["cluster/gpu.yaml", "cluster/onprem.yaml", "cluster/kuberay.yaml", "docker-compose.yml"]
+
+
+def read(name: str) -> dict[str, Any]:
+    return dict(yaml.safe_load((REPOSITORY / name).read_text()))
+
+
+def kubernetes(kind: str) -> list[dict[str, Any]]:
+    everything = yaml.safe_load_all((REPOSITORY / "cluster" / "kuberay.yaml").read_text())
+    return [each for each in everything if each["kind"] == kind]
+
+
+@pytest.mark.parametrize("name", ["cluster/gpu.yaml", "cluster/onprem.yaml"])
+def test_ray_accepts_the_file(name: str) -> None:
+    schema = Path(ray.__file__).parent / "autoscaler" / "ray-schema.json"
+    jsonschema.validate(read(name), json.loads(schema.read_text()))
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_image_of_ours_names_the_pinned_versions(name: str) -> None:
+    tags = re.findall(r"co2l:(\d\S+)", (REPOSITORY / name).read_text())
+    assert set(tags) == {f"{VERSION}-ray{CONSTRAINTS['ray']}"}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_no_image_floats(name: str) -> None:
+    images = re.findall(r"^\s*(?:- )?(?:\w+: )?image: (?:&\w+ )?(\S+)", (REPOSITORY / name).read_text(), re.MULTILINE)
+    assert images
+    for image in images:
+        assert image.startswith("*") or re.search(r":\d+\.\d+", image), image
+
+
+@pytest.mark.parametrize("name", ["cluster/gpu.yaml", "cluster/onprem.yaml"])
+def test_ray_starts_with_a_token_and_its_dashboard_on_loopback(name: str) -> None:
+    config = read(name)
+    (head,) = [each for each in config["head_start_ray_commands"] if "ray start" in each]
+    (worker,) = [each for each in config["worker_start_ray_commands"] if "ray start" in each]
+    assert "--dashboard-host=127.0.0.1" in head
+    assert "RAY_AUTH_MODE=token" in head
+    assert "RAY_AUTH_MODE=token" in worker
+    assert "driver.env" not in worker
+    assert "~/.ray/auth_token" in config["file_mounts"]
+
+
+def test_nothing_of_aws_is_open_to_the_world_or_idle() -> None:
+    config = read("cluster/gpu.yaml")
+    assert "0.0.0.0/0" not in json.dumps(config)
+    assert "::/0" not in json.dumps(config)
+    assert "security_group" not in config["provider"]  # Ray would add SSH from everywhere
+    head, gpu = (config["available_node_types"][name] for name in ("head", "gpu"))
+    assert head["resources"] == {"CPU": 0, "GPU": 0}
+    assert "InstanceMarketOptions" not in head["node_config"]
+    assert gpu["min_workers"] == 0
+    assert gpu["node_config"]["InstanceMarketOptions"] == {"MarketType": "spot"}
+    assert config["provider"]["cache_stopped_nodes"] is False
+
+
+def test_compose_publishes_two_ports_on_loopback_only() -> None:
+    services = read("docker-compose.yml")["services"]
+    published = {name: port for name, service in services.items() for port in service.get("ports", [])}
+    assert published == {"mlflow": "127.0.0.1:5000:5000", "head": "127.0.0.1:8265:8265"}
+    networks = read("docker-compose.yml")["networks"]
+    assert networks["cluster"] == {"internal": True}
+    for name, service in services.items():
+        inside = set(service["networks"])
+        assert inside == ({"cluster", "outside"} if name in published else {"cluster"}), name
+
+
+def test_compose_has_no_default_secret() -> None:
+    text = (REPOSITORY / "docker-compose.yml").read_text()
+    example = (REPOSITORY / ".env.example").read_text()
+    needed = set(re.findall(r"\$\{(\w+):\?", text))
+    assert needed == {"POSTGRES_PASSWORD", "MLFLOW_PASSWORD", "MLFLOW_SECRET_KEY", "RAY_AUTH_TOKEN"}
+    assert set(re.findall(r"\$\{(\w+)", text)) == {*needed, "CO2L_DATA"}
+    for name in needed:
+        assert re.search(rf"^{name}=$", example, re.MULTILINE), f"{name} has a value in .env.example"
+
+
+def test_compose_waits_for_health_and_scales() -> None:
+    services = read("docker-compose.yml")["services"]
+    assert {name for name, service in services.items() if "healthcheck" in service} == {"postgres", "mlflow", "head"}
+    for name, service in services.items():
+        for waited in service.get("depends_on", {}).values():
+            assert waited == {"condition": "service_healthy"}, name
+        assert "container_name" not in service, f"{name} could not be scaled"
+    assert services["gpu-worker"]["profiles"] == ["gpu"]
+
+
+@pytest.mark.parametrize("name", ["worker", "gpu-worker", "tune"])
+def test_compose_gives_no_password_to_trials(name: str) -> None:
+    given = " ".join(map(str, read("docker-compose.yml")["services"][name]["environment"].values()))
+    assert "PASSWORD" not in given
+    assert "postgres" not in given
+
+
+def test_docker_compose_accepts_the_file(tmp_path: Path) -> None:
+    if (
+        shutil.which("docker") is None
+        or subprocess.run(["docker", "compose", "version"], capture_output=True, check=False).returncode != 0
+    ):
+        pytest.skip("the docker compose plugin is not installed")
+    secrets = "".join(f"{name}=secret-secret\n" for name in ("POSTGRES_PASSWORD", "MLFLOW_PASSWORD", "RAY_AUTH_TOKEN"))
+    environment = tmp_path / "env"
+    command = ["docker", "compose", "--env-file", str(environment), "--file", str(REPOSITORY / "docker-compose.yml")]
+    environment.write_text(secrets)
+    refused = subprocess.run([*command, "config"], capture_output=True, text=True, check=False)
+    assert refused.returncode != 0
+    assert "MLFLOW_SECRET_KEY" in refused.stderr
+    environment.write_text(secrets + "MLFLOW_SECRET_KEY=secret-secret\n")
+    subprocess.run([*command, "config", "--quiet"], check=True)
+
+
+def test_the_image_is_not_root_and_holds_no_secret() -> None:
+    lines = (REPOSITORY / "cluster" / "Dockerfile").read_text().splitlines()
+    assert [line for line in lines if line.startswith("USER ")] == ["USER co2l"]
+    copied = [line.split()[2:-1] for line in lines if line.startswith("COPY")]
+    allowed = {
+        line.removeprefix("!") for line in (REPOSITORY / ".dockerignore").read_text().splitlines() if "!" in line
+    }
+    assert {name for names in copied for name in names} == allowed
+    dependencies = next(i for i, line in enumerate(lines) if "-r requirements.txt" in line)
+    code = next(i for i, line in enumerate(lines) if line.startswith("COPY") and line.endswith(" co2l co2l"))
+    assert dependencies < code, "a change of the code would install everything again"
+
+
+def test_kubernetes_accepts_the_search() -> None:
+    schema = json.loads(Path(__file__).with_name("rayjob.schema.json").read_text())
+    (job,) = kubernetes("RayJob")
+    jsonschema.validate(job, schema)
+    for wrong in ({"shutdownAfterJobFinished": True}, {"backoffLimit": "2"}):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate({**job, "spec": {**job["spec"], **wrong}}, schema)
+
+
+def test_the_search_on_kubernetes_ends_with_its_cluster_and_hides_its_passwords() -> None:
+    (job,) = kubernetes("RayJob")
+    spec, cluster = job["spec"], job["spec"]["rayClusterSpec"]
+    assert spec["shutdownAfterJobFinishes"] is True
+    assert cluster["rayVersion"] == CONSTRAINTS["ray"]
+    assert cluster["authOptions"] == {"mode": "token"}
+    assert cluster["headGroupSpec"]["rayStartParams"]["num-cpus"] == "0"
+    (worker,) = cluster["workerGroupSpecs"]
+    assert "secretKeyRef" not in json.dumps(worker)
+    for service in kubernetes("Service"):
+        assert service["spec"].get("type", "ClusterIP") == "ClusterIP"
+    passwords = re.findall(r"PASSWORD, value: ", (REPOSITORY / "cluster" / "kuberay.yaml").read_text())
+    assert not passwords

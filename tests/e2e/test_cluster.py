@@ -1,0 +1,276 @@
+"""A real cluster of several hosts on this machine, from `ray up` to `ray down`: closed, and not shaken by a lost host.
+
+The hosts are network namespaces (see hosts.py), the cluster's file is cluster/onprem.yaml without its container.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy
+import yaml
+from commands import environment
+from hosts import Host, Network, network, require, wait_for
+from mlflow import MlflowClient
+
+REPOSITORY = Path(__file__).parents[2]
+PATIENCE = 600  # seconds for steps that take a few on a quiet machine
+SPACE = {
+    "benchmark": "seq_digits",
+    "settings": {"E_0": 8, "E_t": 5, "probe_epochs": 10, "buffer_size": 20},
+    "axes": {"eta": [0.005, 0.01], "kappa": [0.1, 0.2], "kappa_star": [0.01, 0.05]},
+    "selection": {"per": []},
+}
+CELLS, PLANNED = 8, 2 * 8 + 8 * 4 * 5
+
+
+class Cluster:
+    def __init__(self, net: Network) -> None:
+        self.net, self.laptop, self.file = net, net.folder / "laptop", net.folder / "cluster.yaml"
+        self.token = self.laptop / ".ray" / "auth_token"
+        self.token.parent.mkdir(parents=True)
+        self.token.write_text(os.urandom(32).hex())
+        self.head, *self.workers = (net.add() for _ in range(3))
+        self.spare = net.plan()  # in the file, but switched off
+
+    def environment(self, **changes: str) -> dict[str, str]:
+        ours = {"HOME": str(self.laptop), "RAY_TMPDIR": str(self.laptop), "RAY_AUTH_MODE": "token"}
+        return environment(**{**ours, "PYTHONPATH": str(REPOSITORY), **changes})
+
+    def write(self) -> None:
+        config = yaml.safe_load((REPOSITORY / "cluster" / "onprem.yaml").read_text())
+        del config["docker"]  # the hosts have the package already, as the image would bring it
+        config["cluster_name"] = self.net.name
+        hosts = [*self.workers, self.spare]
+        config["provider"].update(head_ip=self.head.ip, worker_ips=[worker.ip for worker in hosts])
+        config["auth"] = {"ssh_user": "root", "ssh_private_key": str(self.net.folder / "key")}
+        config["file_mounts"] = {"~/.ray/auth_token": str(self.token)}
+        self.file.write_text(yaml.safe_dump(config))
+
+    def ray(self, *words: str) -> str:
+        done = subprocess.run(
+            [Path(sys.executable).with_name("ray"), *words],
+            env=self.environment(),
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def on_head(self, command: str) -> str:
+        done = subprocess.run([*self.head.ssh(), command], capture_output=True, text=True, timeout=120, check=False)
+        return done.stdout
+
+    def workers_alive(self) -> int:
+        """As the head's dashboard counts them."""
+        ask = 'curl -s -H "Authorization: Bearer $(cat ~/.ray/auth_token)" http://127.0.0.1:8265/nodes?view=summary'
+        try:
+            nodes = [node["raylet"] for node in json.loads(self.on_head(ask))["data"]["summary"]]
+        except (ValueError, KeyError):  # it does not answer yet
+            return 0
+        return sum(node.get("state") == "ALIVE" and not node.get("isHeadNode") for node in nodes)
+
+    def tune(self, *words: str, **changes: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "co2l.tune", *words],
+            env=self.environment(**changes),
+            cwd=self.net.folder,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+
+    def database(self, name: str) -> sqlalchemy.Engine:
+        """The head's Postgres has no port, but its socket is a file that root may open."""
+        return sqlalchemy.create_engine(f"postgresql+psycopg://co2l@/{name}?host={self.head.folder}/home/co2l/postgres")
+
+    @contextmanager
+    def forwarded(self, port: int) -> Iterator[str]:
+        """A port of the head's loopback brought here, as `ray dashboard` does."""
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            here = free.getsockname()[1]
+        tunnel = subprocess.Popen([*self.head.ssh("-N", "-L", f"127.0.0.1:{here}:127.0.0.1:{port}")])
+        try:
+            wait_for(lambda: socket.socket().connect_ex(("127.0.0.1", here)) == 0, 30)
+            yield f"http://127.0.0.1:{here}"
+        finally:
+            tunnel.kill()
+            tunnel.wait()
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    require()
+    with network() as net:
+        made = Cluster(net)
+        made.write()
+        made.ray("up", "-y", "--no-config-cache", str(made.file))
+        wait_for(lambda: made.workers_alive() == 2, PATIENCE)
+        yield made
+        made.ray("down", "-y", str(made.file))
+        for host in made.net.hosts:
+            if host.sshd is not None and host.sshd.poll() is None:
+                wait_for(lambda host=host: "raylet" not in processes(host), PATIENCE)  # type: ignore[misc]
+
+
+def status(url: str, **headers: str) -> int:
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=60) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def results(engine: sqlalchemy.Engine) -> dict[str, dict[str, Any]]:
+    """By cell: what its attempts came to, straight from the database."""
+    query = "select trial_id, key, value_json from trial_user_attributes where key in ('cell', 'attempts')"
+    trials: dict[int, dict[str, Any]] = {}
+    try:
+        with engine.connect() as connection:
+            for trial, key, value in connection.execute(sqlalchemy.text(query)):
+                trials.setdefault(trial, {})[key] = json.loads(value)
+    except sqlalchemy.exc.DatabaseError:  # the tables are made with the first search
+        return {}
+    finally:
+        engine.dispose()
+    return {trial["cell"]: trial["attempts"] for trial in trials.values() if trial.get("attempts", {}).get("result")}
+
+
+@pytest.mark.timeout(1800)
+def test_closed_to_whoever_has_no_token_or_password(cluster: Cluster) -> None:
+    token = cluster.token.read_text()
+    with cluster.forwarded(8265) as dashboard:
+        for path in ("/api/version", "/api/jobs/", "/nodes?view=summary"):
+            assert status(dashboard + path) == 401
+            assert status(dashboard + path, Authorization="Bearer " + "0" * 64) == 403
+            assert status(dashboard + path, Authorization=f"Bearer {token}") == 200
+        other = cluster.net.folder / "other_token"
+        other.write_text("f" * 64)
+        for changes, reason in (
+            ({"RAY_AUTH_MODE": "disabled"}, "wants a token"),
+            ({"RAY_AUTH_TOKEN_PATH": str(other)}, "has another token"),
+        ):
+            refused = cluster.tune("--follow", "any", "--submit", dashboard, **changes)
+            assert refused.returncode == 2
+            (line,) = [line for line in refused.stderr.splitlines() if line.startswith("co2l: ")]
+            assert reason in line
+    with cluster.forwarded(5000) as mlflow:
+        search = f"{mlflow}/api/2.0/mlflow/experiments/search?max_results=1"
+        assert status(f"{mlflow}/health") == 200
+        assert status(search) == 401
+        assert status(search, Authorization="Basic Y28ybDp3cm9uZy1wYXNzd29yZA==") == 401
+    for port in (5000, 5432, 8265):  # they listen on the head's loopback or not at all
+        assert socket.socket().connect_ex((cluster.head.ip, port)) != 0
+    program = "import ray; ray.init('auto', logging_level=50); print('INSIDE')"
+    for changes in ("RAY_AUTH_MODE=disabled", "RAY_AUTH_MODE=token RAY_AUTH_TOKEN=" + "f" * 64):
+        assert "INSIDE" not in cluster.on_head(f'{changes} timeout 60 python -c "{program}" 2>&1')
+    assert "INSIDE" in cluster.on_head(f'RAY_AUTH_MODE=token python -c "{program}" 2>&1')
+
+
+@pytest.mark.timeout(1800)
+def test_a_search_outlives_a_lost_host(cluster: Cluster, tmp_path: Path) -> None:
+    (cluster.net.folder / "small.yaml").write_text(yaml.safe_dump(SPACE))
+    with cluster.forwarded(8265) as address:
+        submitted = cluster.tune("--space", "small.yaml", "--submit", address, "--max-concurrent", "2")
+        assert submitted.returncode == 0, submitted.stderr
+        assert "--follow small" in submitted.stdout
+        twice = cluster.tune("--space", "small.yaml", "--submit", address)
+        assert twice.returncode == 2
+        assert "runs already" in twice.stderr
+        wait_for(lambda: len(results(cluster.database("co2l"))) >= 2, PATIENCE)
+
+        lost = busiest(cluster)
+        lost.cut_off()
+        secrets = secrets_of(cluster)
+        assert_no_trial_knows(secrets, cluster)
+        lost.kill()
+        cluster.workers.remove(lost)
+        cluster.spare.start()
+        followed = cluster.tune("--follow", "small", "--submit", address)
+        assert followed.returncode == 0, followed.stdout + followed.stderr
+        assert "cells are left" not in followed.stdout
+        wait_for(lambda: cluster.workers_alive() == 2, PATIENCE)
+
+    alone = subprocess.run(
+        [sys.executable, "-m", "co2l.tune", "--space", str(cluster.net.folder / "small.yaml"), "--quiet"],
+        env=environment(),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert alone.returncode == 0, alone.stderr
+    here = results(sqlalchemy.create_engine(f"sqlite:///{tmp_path}/runs/study.db"))
+    there = results(cluster.database("co2l"))
+    assert len(there) == CELLS
+    for cell, each in here.items():
+        assert there[cell]["result"] == each["result"]
+    assert sum(each["epochs_trained"] for each in here.values()) == PLANNED
+
+    with cluster.forwarded(5000) as mlflow, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MLFLOW_TRACKING_USERNAME", "co2l")
+        patch.setenv("MLFLOW_TRACKING_PASSWORD", secrets["MLFLOW_TRACKING_PASSWORD"])
+        client = MlflowClient(mlflow)
+        runs = client.search_runs([each.experiment_id for each in client.search_experiments()])
+        children = [run for run in runs if run.data.tags["co2l.kind"] == "trial"]
+        assert sorted(run.data.tags["co2l.cell"] for run in children) == sorted(there)
+        assert {run.info.status for run in runs} == {"FINISHED"}
+        score = {run.data.tags["co2l.cell"]: run.data.metrics["val/score"] for run in children}
+        assert score == {cell: each["result"]["score"] for cell, each in there.items()}
+
+
+def busiest(cluster: Cluster) -> Host:
+    """The worker host with most trials."""
+    return max(cluster.workers, key=lambda host: processes(host).count("ray::"))
+
+
+def processes(host: Host) -> str:
+    return subprocess.run([*host.ssh(), "ps ax"], capture_output=True, text=True, check=True).stdout
+
+
+def secrets_of(cluster: Cluster) -> dict[str, str]:
+    lines = (cluster.head.folder / "home" / "co2l" / "driver.env").read_text().splitlines()
+    return {name: value.strip("'") for name, _, value in (line.partition("=") for line in lines)}
+
+
+def assert_no_trial_knows(secrets: dict[str, str], cluster: Cluster) -> None:
+    """Nothing in the environment of any process of a worker host is one of the head's secrets."""
+    looked = 0
+    for host in cluster.workers:
+        assert host.sshd is not None
+        inside = subprocess.run(
+            [*f"nsenter --target {first_process(host)} --pid --mount sh -c".split(), "cat /proc/[0-9]*/environ"],
+            capture_output=True,
+            check=False,
+        ).stdout
+        looked += inside.count(b"RAY_")
+        for name in ("MLFLOW_TRACKING_PASSWORD", "CO2L_STORAGE"):
+            assert secrets[name].encode() not in inside, f"{name} is known on a worker"
+    assert looked
+
+
+def first_process(host: Host) -> int:
+    """The sshd that is process 1 of the host, by its number out here."""
+    assert host.sshd is not None
+    pid = host.sshd.pid
+    while children := Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        pid = int(children[0])
+        if Path(f"/proc/{pid}/comm").read_text().strip() == "sshd":
+            break
+    return pid
