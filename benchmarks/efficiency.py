@@ -30,7 +30,7 @@ from co2l.search.space import Space, load
 from co2l.search.study import Record
 
 RECORDED = Path(__file__).parent / "recorded"
-SHARES = (1 / 8, 1 / 4)  # of the grid's cells that are drawn
+SHARES = (1 / 8, 1 / 4, 1 / 3)  # of the grid's cells that are drawn
 WORKERS = 4  # at once, so that TPE must decide before all results are there
 KINDS: dict[str, dict[str, Any]] = {
     "random": {"algorithm": "random"},

@@ -1,4 +1,4 @@
-"""Where a search or an evaluation runs and what it leaves: the flags that both commands have, and what they mean."""
+"""Where searches and evaluations run and what they leave: the flags that commands share, and what they mean."""
 
 from __future__ import annotations
 
@@ -14,14 +14,19 @@ if TYPE_CHECKING:
     S = TypeVar("S", bound=Space)
 
 
-def add_engine_arguments(p: argparse.ArgumentParser) -> argparse._ArgumentGroup:
-    where = p.add_argument_group("where it runs and what it leaves")
+def add_place_arguments(where: argparse._ArgumentGroup) -> None:
+    """Where what searches and evaluations leave is found."""
     where.add_argument("--root", help="folder of study, tracking, store, selection (default: runs)")
     where.add_argument("--store", metavar="URL", help="folder or bucket of states (default: ROOT/store)")
-    where.add_argument("--fresh", action="store_true", help="discard what is recorded of it and start again")
-    where.add_argument("--data", help="folder of the datasets (default: $CO2L_DATA or ./data)")
     where.add_argument("--storage", metavar="URL", help="Optuna storage (default: ROOT/study.db)")
     where.add_argument("--tracking-uri", metavar="URI", help="MLflow (default: ROOT/mlflow.db)")
+
+
+def add_engine_arguments(p: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    where = p.add_argument_group("where it runs and what it leaves")
+    add_place_arguments(where)
+    where.add_argument("--fresh", action="store_true", help="discard what is recorded of it and start again")
+    where.add_argument("--data", help="folder of the datasets (default: $CO2L_DATA or ./data)")
     where.add_argument("--address", help="a Ray cluster (default: this machine)")
     where.add_argument("--cpus-per-trial", type=float, metavar="N", help="instead of the space's")
     where.add_argument("--gpus-per-trial", type=float, metavar="N", help="instead of the space's; may be a fraction")
@@ -38,8 +43,16 @@ def root_of(args: argparse.Namespace) -> Path:
     return Path(args.root or os.environ.get("CO2L_ROOT") or "runs").expanduser().absolute()
 
 
+def store_of(args: argparse.Namespace) -> str:
+    return args.store or os.environ.get("CO2L_STORE") or f"{root_of(args)}/store"
+
+
 def storage_of(args: argparse.Namespace) -> str:
     return args.storage or os.environ.get("CO2L_STORAGE") or f"sqlite:///{root_of(args)}/study.db"
+
+
+def tracking_of(args: argparse.Namespace) -> str:
+    return args.tracking_uri or os.environ.get("CO2L_TRACKING_URI") or f"sqlite:///{root_of(args)}/mlflow.db"
 
 
 def with_resources(space: S, args: argparse.Namespace) -> S:
@@ -56,14 +69,13 @@ def options_of(args: argparse.Namespace, study: str, *, seed: int = 0, model: st
     from co2l.data.sources import data_root
     from co2l.search.service import Options
 
-    root = root_of(args)
     return Options(
-        root=root,
+        root=root_of(args),
         study=study,
         data=data_root(args.data),
-        store=args.store or os.environ.get("CO2L_STORE") or f"{root}/store",
+        store=store_of(args),
         storage=storage_of(args),
-        tracking_uri=args.tracking_uri or os.environ.get("CO2L_TRACKING_URI") or f"sqlite:///{root}/mlflow.db",
+        tracking_uri=tracking_of(args),
         address=args.address,
         seed=seed,
         max_concurrent=args.max_concurrent,

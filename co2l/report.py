@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from co2l.console import FAILED, OK, execute
+from co2l.engine_arguments import add_place_arguments, root_of, storage_of, store_of, tracking_of
 from co2l.errors import Co2lError
 
 if TYPE_CHECKING:
@@ -34,9 +34,7 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     p.add_argument("--study", metavar="NAME", action="append", default=[], help="with its evaluation; default: all")
-    p.add_argument("--root", default="runs", help="folder of study, tracking and store (default: runs)")
-    p.add_argument("--storage", metavar="URL", help="Optuna storage (default: $CO2L_STORAGE or ROOT/study.db)")
-    p.add_argument("--tracking-uri", metavar="URI", help="MLflow (default: $CO2L_TRACKING_URI or ROOT/mlflow.db)")
+    add_place_arguments(p.add_argument_group("what it reads"))
     p.add_argument("--output", metavar="FOLDER", help="where the report goes (default: ROOT/report)")
     p.add_argument(
         "--compare",
@@ -52,15 +50,13 @@ def main() -> int:
     args = parser().parse_args()
     if args.compare and args.study:
         raise Co2lError("--compare names its studies itself", fix="leave out --study")
-    root = Path(args.root).expanduser().absolute()
-    storage = args.storage or os.environ.get("CO2L_STORAGE") or f"sqlite:///{root}/study.db"
     # torch, Optuna and matplotlib take seconds to import: --help and argument errors do not wait for them
     from co2l.search.archive import Archive
 
-    archive = Archive(storage)
+    archive = Archive(storage_of(args))
     if args.compare:
         return _compare(archive, tuple(args.compare), as_json=args.json)
-    return _report(archive, root, args)
+    return _report(archive, args)
 
 
 def _compare(archive: Archive, names: tuple[str, str], *, as_json: bool) -> int:
@@ -74,7 +70,7 @@ def _compare(archive: Archive, names: tuple[str, str], *, as_json: bool) -> int:
     return OK
 
 
-def _report(archive: Archive, root: Path, args: argparse.Namespace) -> int:
+def _report(archive: Archive, args: argparse.Namespace) -> int:
     from datetime import UTC, datetime
 
     from co2l import __version__
@@ -82,20 +78,20 @@ def _report(archive: Archive, root: Path, args: argparse.Namespace) -> int:
     from co2l.reporting.publish import files, write
     from co2l.search.tracking import log_report
 
-    found = read(archive, args.study, args.root)
+    found = read(archive, args.study, root=args.root or "runs", store=store_of(args))
     name = " ".join(args.study) or "all studies"
     made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     about = (
         f"{len(found.studies)} studies, {len(found.evaluated)} evaluated configurations · co2l {__version__} · {made}"
     )
     made_of = report(found, title=f"Co²L: {name}", about=about)
-    content, folder = files(made_of), Path(args.output).expanduser().absolute() if args.output else root / "report"
+    content = files(made_of)
+    folder = Path(args.output).expanduser().absolute() if args.output else root_of(args) / "report"
     write(folder, content)
     gaps = len(made_of.gaps())
     trouble = ""
-    uri = args.tracking_uri or os.environ.get("CO2L_TRACKING_URI") or f"sqlite:///{root}/mlflow.db"
     try:
-        log_report(uri, name, studies=[study.name for study in found.studies], files=content)
+        log_report(tracking_of(args), name, studies=[study.name for study in found.studies], files=content)
     except Co2lError as error:
         trouble = str(error)
     if args.json:

@@ -32,17 +32,14 @@ class Read:
     unreadable: tuple[str, ...]  # a line each
     evaluated: tuple[Evaluated, ...]
     root: str  # as commands name it
-
-    @property
-    def store(self) -> str:
-        return f"{self.root.rstrip('/')}/store"
+    store: str  # of the features that evaluations left
 
     @property
     def searches(self) -> tuple[StoredStudy, ...]:
         return tuple(study for study in self.studies if study.kind == "search")
 
 
-def read(archive: Archive, names: Sequence[str], root: str) -> Read:
+def read(archive: Archive, names: Sequence[str], *, root: str, store: str) -> Read:
     """The named studies with their evaluations, or all. A name that does not exist is an error."""
     known = archive.names()
     wanted = list(known)
@@ -58,7 +55,7 @@ def read(archive: Archive, names: Sequence[str], root: str) -> Read:
             if name not in known or name in names:
                 raise
             unreadable.append(str(error))
-    return Read(tuple(studies), tuple(unreadable), tuple(evaluated(studies)), root)
+    return Read(tuple(studies), tuple(unreadable), tuple(evaluated(studies)), root, store)
 
 
 def report(found: Read, *, title: str, about: str) -> Report:

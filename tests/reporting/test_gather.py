@@ -34,7 +34,7 @@ def whole(root: Path) -> Report:
 
 
 def made(root: Path, *names: str) -> Report:
-    return report(read(Archive(archives.url(root)), names, "runs"), title="t", about="a")
+    return report(read(Archive(archives.url(root)), names, root="runs", store=f"{root}/store"), title="t", about="a")
 
 
 def section(of: Report, name: str) -> Section:
