@@ -99,7 +99,7 @@ def note(found: Sequence[Mapping[str, Any]], what: str = "selected") -> str:
     names = list({name: None for column in columns for name in column})
     lines = [["", *[f"{what} {i + 1}" for i in range(len(columns))]], ["---"] * (len(columns) + 1)]
     lines += [[name, *[_text(column.get(name, "")) for column in columns]] for name in names]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)[:4900]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)[:3400]
 
 
 def _scalars(tree: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

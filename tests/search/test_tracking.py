@@ -158,6 +158,8 @@ def test_a_search_from_begin_to_selection(
 
     by_cell = {run.data.tags["co2l.cell"]: run for run in children}
     assert by_cell.keys() == {first.key, second.key, third.key}
+    link = f"[1](#/experiments/{parent.info.experiment_id}/runs/{by_cell[first.key].info.run_id})"
+    assert parent.data.tags["mlflow.note.content"].endswith(f"Selected trials: {link}")
     assert {run.data.tags["mlflow.parentRunId"] for run in children} == {parent.info.run_id}
     run = by_cell[first.key]
     assert (run.info.status, run.info.run_name) == ("FINISHED", "η=0.1 κ=0.1 M=50 seed 0")

@@ -132,7 +132,18 @@ class Tracker:
         from co2l.search.figures import note, outcome
 
         files = outcome(self._space.canonical(), table, selected=selected, figures=figures)
-        self._conclude(files, note(selected), price, {}, complete=complete, cells=sorted(selected_cells))
+        self._conclude(
+            files, f"{self._about()}\n\n{note(selected)}", price, {}, complete=complete, cells=sorted(selected_cells)
+        )
+
+    def _about(self) -> str:
+        """What the study is, in the words of the page that shows its run."""
+        space = self._space
+        tried = ", ".join(f"`{name}`" for name in space.axes)
+        return (
+            f"**{space.method}** on **{space.benchmark}**: {space.algorithm} over {tried}, chosen by `{space.objective}`"
+            f" on {space.validation.fraction:.0%} of the training data. Files: `selected.yaml`, `cells.csv`, `figures/`."
+        )
 
     def register(self, cell: Cell, model: str, *, store: str, key: str, alias: str | None) -> None:
         """The classifier of the cell, exported under `key`, becomes a version of a model in the registry."""

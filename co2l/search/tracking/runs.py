@@ -28,6 +28,7 @@ KINDS = {"search": ("study", "trial"), "evaluation": ("evaluation", "seed")}  # 
 RUN_STATUS = {"finished": "FINISHED", "failed": "FAILED", "pruned": "KILLED", "killed": "KILLED"}
 REPORTS = "co2l/reports"  # the experiment of all reports
 REQUEST_SECONDS, LOCK_SECONDS = 10, 5
+LINKS = 20  # of about 60 characters each, in a tag that holds 5000
 BATCH = 900  # metrics in one request; MLflow takes 1000 of everything
 
 
@@ -191,9 +192,15 @@ class Record:
             history = sorted(self.client.get_metric_history(self.parent, key), key=lambda point: point.step)
             if not history or history[-1].value != value:
                 self.client.log_metric(self.parent, key, value, at, len(history))
-        self.client.set_tag(self.parent, "mlflow.note.content", note)
+        self.client.set_tag(self.parent, "mlflow.note.content", note + self._links(cells))
         self.client.set_terminated(self.parent, RUN_STATUS[status], at)
         upload(self.client, self.parent, {name: base64.b64decode(content) for name, content in files.items()})
+
+    def _links(self, cells: Collection[str]) -> str:
+        """To the runs of these cells, as the MLflow UI addresses them; few enough for a tag."""
+        runs = [self.children[cell].run for cell in sorted(cells) if cell in self.children][:LINKS]
+        links = [f"[{i + 1}](#/experiments/{self.experiment}/runs/{run})" for i, run in enumerate(runs)]
+        return f"\n\nSelected trials: {' '.join(links)}" if links else ""
 
     def _remove_tag(self, run: str, tag: str) -> None:
         try:
