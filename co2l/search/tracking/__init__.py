@@ -140,10 +140,9 @@ class Tracker:
         """What the study is, in the words of the page that shows its run."""
         space = self._space
         tried = ", ".join(f"`{name}`" for name in space.axes)
-        return (
-            f"**{space.method}** on **{space.benchmark}**: {space.algorithm} over {tried}, chosen by `{space.objective}`"
-            f" on {space.validation.fraction:.0%} of the training data. Files: `selected.yaml`, `cells.csv`, `figures/`."
-        )
+        share = f"{space.validation.fraction:.0%} of the training data"
+        what = f"**{space.method}** on **{space.benchmark}**: {space.algorithm} over {tried}"
+        return f"{what}, chosen by `{space.objective}` on {share}. Files: `selected.yaml`, `cells.csv`, `figures/`."
 
     def register(self, cell: Cell, model: str, *, store: str, key: str, alias: str | None) -> None:
         """The classifier of the cell, exported under `key`, becomes a version of a model in the registry."""
