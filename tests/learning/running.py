@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from co2l.data.sources import data_root
-from co2l.data.streams import open_stream
+from co2l.data.streams import Split, open_stream
 from co2l.learning.config import RunConfig
 from co2l.learning.methods import METHODS, configure
 from co2l.learning.run import Result, RunDone, TaskDone, run
@@ -21,10 +21,16 @@ QUICK = {
 CPU = torch.device("cpu")
 
 
-def quick(benchmark: str = "seq_digits", seed: int = 0, method: str = "co2l", **settings: Any) -> RunConfig:
+def quick(
+    benchmark: str = "seq_digits",
+    seed: int = 0,
+    method: str = "co2l",
+    split: Split | None = None,
+    **settings: Any,
+) -> RunConfig:
     own = METHODS[method].settings_type.model_fields
     short = {name: value for name, value in QUICK.items() if name in own}
-    return configure(benchmark, method, {**short, **settings}, seed=seed)
+    return configure(benchmark, method, {**short, **settings}, seed=seed, split=split)
 
 
 def events_of(config: RunConfig, root: Path | str, **options: Any) -> Any:

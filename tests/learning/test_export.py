@@ -5,20 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch
-from running import CPU, QUICK
+from running import CPU, QUICK, quick
 
 from co2l.data.benchmarks import benchmark
 from co2l.data.sources import data_root
 from co2l.data.streams import Split, TaskStream, open_stream
 from co2l.learning.config import RunConfig
 from co2l.learning.export import rebuild
-from co2l.learning.methods import METHODS, configure
+from co2l.learning.methods import METHODS
 from co2l.learning.run import Result, RunDone, TaskDone, run
 from co2l.learning.store import Store
 
 
 def evaluated(root: Path, keep: bool = False) -> tuple[RunConfig, TaskStream, Result, int]:
-    config = configure("seq_digits", "co2l", QUICK, split=Split("evaluation"))
+    config = quick(split=Split("evaluation"))
     tasks = open_stream(config.benchmark, split=config.split, seed=0, data=data_root(None))
     events = list(
         run(config, tasks, Store(root / "own"), device=CPU, keep=lambda _: keep, exports=Store(root / "exports"))
