@@ -16,6 +16,13 @@ from co2l.errors import Co2lError
 OK, FAILED, WRONG_INPUT, INTERRUPTED = 0, 1, 2, 130
 
 
+class Help(argparse.RawDescriptionHelpFormatter):
+    """One line per flag, so that the help of a command fits one screen."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=34, width=118)
+
+
 def execute(command: Callable[[], int]) -> NoReturn:
     """Run a command's body and exit with its code; what a user can cause never ends in a traceback."""
     try:

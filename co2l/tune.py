@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from co2l.console import FAILED, INTERRUPTED, OK, execute, interruptible
+from co2l.console import FAILED, INTERRUPTED, OK, Help, execute, interruptible
 from co2l.engine_arguments import add_engine_arguments, options_of, with_resources
 from co2l.errors import Co2lError
 
@@ -18,8 +18,7 @@ EXAMPLE = """\
 examples:
   python -m co2l.tune --space search_spaces/seq_digits.yaml
   python -m co2l.tune --space search_spaces/seq_cifar10.yaml --plan --probe --price 1.20
-  python -m co2l.tune --space search_spaces/seq_cifar10.yaml --submit http://127.0.0.1:8265
-  python -m co2l.tune --follow seq_cifar10
+  python -m co2l.tune --space search_spaces/seq_cifar10.yaml --submit
 
 The same command again continues; what is finished is not run again. $CO2L_ROOT, $CO2L_STORE, $CO2L_STORAGE,
 $CO2L_TRACKING_URI and $CO2L_CLUSTER stand in for the flags.
@@ -32,7 +31,7 @@ def parser() -> argparse.ArgumentParser:
         usage="python -m co2l.tune --space FILE [options]",
         description="Search the settings of a space; nothing of the test data is read.",
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Help,
         allow_abbrev=False,  # what is submitted to a cluster is read twice, and must mean the same
     )
     what = p.add_argument_group("what is searched")
@@ -49,11 +48,10 @@ def parser() -> argparse.ArgumentParser:
     plan.add_argument("--parallel", type=int, default=1, metavar="N", help="with --probe: trials at once (default: 1)")
     where = add_engine_arguments(p)
     where.add_argument("--study", metavar="NAME", help="name of the study (default: the space's file name)")
-    cluster = p.add_argument_group("on a cluster, without this machine (docs/cluster.md)")
-    here = "(default: $CO2L_CLUSTER or the dashboard that `ray dashboard` brings here)"
-    cluster.add_argument("--submit", nargs="?", const="", metavar="URL", help=f"give the search to a cluster {here}")
-    cluster.add_argument("--follow", metavar="STUDY", help="show what a submitted search prints, until it ends")
-    cluster.add_argument("--stop", metavar="STUDY", help="end a submitted search; its states are saved first")
+    url = "(URL: $CO2L_CLUSTER or http://127.0.0.1:8265)"
+    where.add_argument("--submit", nargs="?", const="", metavar="URL", help=f"leave it to a cluster {url}")
+    where.add_argument("--follow", metavar="STUDY", help="show what a submitted search prints, until it ends")
+    where.add_argument("--stop", metavar="STUDY", help="end a submitted search; its states are saved first")
     return p
 
 
