@@ -80,7 +80,7 @@ def run_mlflow(host: str, port: int, artifacts: str, allowed_hosts: str, folder:
     command += ["--workers", "1"]  # several are restarted for ever on a host too busy to load them in five seconds
     command += ["--host", host, "--port", str(port), "--backend-store-uri", database]
     command += ["--artifacts-destination", artifacts]
-    command += ["--allowed-hosts", allowed_hosts or f"127.0.0.1:{port},localhost:{port}"]
+    command += ["--allowed-hosts", allowed_hosts or "127.0.0.1:*,localhost:*"]  # a forwarded port may have any number
     ours = {
         "MLFLOW_AUTH_CONFIG_PATH": str(config),
         "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",  # seven processes for what no search asks for

@@ -96,7 +96,8 @@ def _client(address: str) -> Iterator[JobSubmissionClient]:
 
     if not address.startswith(("http://", "https://")):
         raise Co2lError(f"'{address}' is not an address of the job API", fix=f"write for example {LOCAL}")
-    logging.getLogger("ray").setLevel(logging.ERROR)
+    for name in ("ray", "ray.dashboard.modules.job.sdk"):  # the second has a level of its own
+        logging.getLogger(name).setLevel(logging.ERROR)
     for name in ("RAY_ADDRESS", "RAY_API_SERVER_ADDRESS"):
         os.environ.pop(name, None)  # Ray would take them instead of the address that was asked for
     try:

@@ -39,6 +39,7 @@ def require() -> None:
         ("sshd", "openssh-server"),
         ("rsync", "rsync"),
         ("curl", "curl"),
+        ("wget", "wget"),
         ("unshare", "util-linux"),
     ):
         if shutil.which(program, path=SYSTEM) is None:
@@ -72,7 +73,8 @@ class Host:
             (self.folder / name).mkdir(parents=True)
         etc = Path("/etc/netns", self.name)  # what `ip netns exec` shows inside as /etc
         etc.mkdir(parents=True, exist_ok=True)
-        (etc / "hosts").write_text(f"127.0.0.1 localhost\n{self.ip} {' '.join(self.names) or self.name}\n")
+        known = [f"{host.ip} {' '.join(host.names) or host.name}\n" for host in self.network.hosts]
+        (etc / "hosts").write_text("".join(["127.0.0.1 localhost\n", *known]))
         _, *others = Path("/etc/passwd").read_text().splitlines(keepends=True)
         (etc / "passwd").write_text(f"root:x:0:0:root:{self.folder}/home:/bin/bash\n{''.join(others)}")
         outside, inside = f"{self.network.name}v{self.number}", "eth0"
@@ -167,7 +169,7 @@ class Network:
         self.hosts: list[Host] = []
 
     def plan(self, *names: str) -> Host:
-        """One more host, which knows itself by these names; it is still off."""
+        """One more host, which it and later ones know by these names; it is still off."""
         self.hosts.append(Host(self, len(self.hosts), names))
         return self.hosts[-1]
 

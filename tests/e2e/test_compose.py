@@ -1,4 +1,4 @@
-"""What docker-compose.yml would start, started as plain processes on a host of its own: same commands, same variables.
+"""What docker-compose.yml would start, started as plain processes on two hosts: same commands, same variables.
 
 Only what a container brings is replaced: folders are the test's, and Postgres is Debian's with compose's user and
 password, as the official image sets it up.
@@ -29,10 +29,10 @@ SPACE = {
 
 
 class Composed:
-    """A host on which services run as compose would run them."""
+    """Hosts on which services run as compose would run them: the workers' own, and one for all others."""
 
-    def __init__(self, host: Host, folder: Path) -> None:
-        self.host, self.folder = host, folder
+    def __init__(self, host: Host, workers: Host, folder: Path) -> None:
+        self.host, self.workers, self.folder = host, workers, folder
         self.services: dict[str, Any] = yaml.safe_load(FILE.read_text())["services"]
         self.secrets = {name: os.urandom(16).hex() for name in re.findall(r"\$\{(\w+):\?", FILE.read_text())}
         for name in ("mlflow", "searches", "store", "data"):
@@ -51,15 +51,17 @@ class Composed:
         return re.sub(r"(?<![\w/])/(mlflow|searches|store|data)\b", lambda found: f"{self.folder}/{found[1]}", text)
 
     def start(self, name: str) -> None:
-        log = self.folder / f"{name}.log"
-        run = f"cd {self.folder} && nohup {self.command(name)} > {log} 2>&1 < /dev/null &"
-        subprocess.run([*self.host.ssh(), run], check=True, timeout=60)
+        with (self.folder / f"{name}.log").open("wb") as log:  # it ends with its host
+            host = self.workers if name == "worker" else self.host
+            words = [*host.ssh(), f"cd {self.folder} && {self.command(name)}"]
+            subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def healthy(self, name: str) -> bool:
         """By the service's own health check."""
         variables = self.command(name).split(self._here(self.services[name]["command"]))[0]
-        test = f"{variables} {self.services[name]['healthcheck']['test']}"
-        return subprocess.run([*self.host.ssh(), test], capture_output=True, check=False).returncode == 0
+        test = self.services[name]["healthcheck"]["test"].replace("$$", "$")
+        words = [*self.host.ssh(), f"{variables} sh -c {shlex.quote(test)}"]
+        return subprocess.run(words, capture_output=True, check=False).returncode == 0
 
     def call(self, command: str) -> subprocess.CompletedProcess[str]:
         words = [*self.host.ssh(), f"cd {self.folder} && {command}"]
@@ -72,7 +74,7 @@ def composed() -> Iterator[Composed]:
     with network() as net:
         folder = net.folder / "c"
         folder.mkdir()
-        yield Composed(net.add("head", "mlflow", "postgres"), folder)
+        yield Composed(net.add("head", "mlflow", "postgres"), net.add(), folder)
 
 
 def start_postgres(composed: Composed) -> None:
@@ -82,12 +84,14 @@ def start_postgres(composed: Composed) -> None:
     data.mkdir()
     (data / "password").write_text(given["POSTGRES_PASSWORD"])
     subprocess.run(["chown", "-R", "postgres", str(data)], check=True)
-    made = f"{programs}/initdb -D {data}/data -U {given['POSTGRES_USER']} --pwfile={data}/password --auth=scram-sha-256"
-    options = f"-c listen_addresses={composed.host.ip} -c unix_socket_directories={data}"
-    started = f"{programs}/pg_ctl -D {data}/data -l {data}/log -w -o '{options}' start > /dev/null 2>&1"
-    for command in (made, started):
-        done = composed.call(f"cd / && runuser -u postgres -- {command}")
-        assert done.returncode == 0, done.stderr
+    options = "--encoding=UTF8 --locale=C --auth=scram-sha-256"
+    made = f"{programs}/initdb -D {data}/data -U {given['POSTGRES_USER']} --pwfile={data}/password {options}"
+    listen = f"-c listen_addresses={composed.host.ip} -c unix_socket_directories={data}"
+    started = f"{programs}/pg_ctl -D {data}/data -l {data}/log -w -o '{listen}' start > /dev/null 2>&1"
+    assert composed.call(f"cd / && runuser -u postgres -- {made}").returncode == 0
+    with (data / "data" / "pg_hba.conf").open("a") as rules:
+        rules.write("host all all all scram-sha-256\n")
+    assert composed.call(f"cd / && runuser -u postgres -- {started}").returncode == 0
     create = f"PGPASSWORD={given['POSTGRES_PASSWORD']} {programs}/createdb -h postgres -U co2l {given['POSTGRES_DB']}"
     assert composed.call(create).returncode == 0
 
