@@ -6,13 +6,14 @@ checkpoints and restores are not used.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import shutil
 import socket
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
@@ -80,10 +81,11 @@ class Messages(Stopper):
         return {}  # Tune writes it into a snapshot that nobody reads
 
 
-@contextmanager
+@contextlib.contextmanager
 def connected(address: str | None) -> Iterator[None]:
     """Ray at `address`, or started here and stopped again."""
     logging.getLogger("ray").setLevel(logging.ERROR)
+    logging.getLogger("ray.tune").setLevel(logging.CRITICAL)  # how trials end is the conductor's to tell
     for left in reversed(range(1 if address else START_TRIES)):
         try:
             _connect(address)
@@ -95,7 +97,8 @@ def connected(address: str | None) -> Iterator[None]:
                 where = address or "this machine"
                 raise Co2lError(f"Ray cannot be reached ({reason})", where=where, fix=fix) from None
     try:
-        yield
+        with contextlib.redirect_stdout(sys.stderr):  # Ray tells of lost workers; a command's output is its result
+            yield
     finally:
         ray.shutdown()
 

@@ -14,12 +14,12 @@ from mlflow import MlflowClient
 
 SPACE: dict[str, Any] = {
     "benchmark": "seq_digits",
-    "settings": {"E_0": 3, "E_t": 2, "probe_epochs": 10, "buffer_size": 20},
+    "settings": {"E_0": 6, "E_t": 8, "probe_epochs": 10, "buffer_size": 20},  # a few seconds per cell
     "axes": {"eta": [0.005, 0.01], "kappa": [0.1, 0.2], "kappa_star": [0.01, 0.05]},
     "selection": {"per": []},
 }
 CELLS, TASKS = 8, 5
-PLANNED, NAIVE = 2 * 3 + 8 * 4 * 2, 8 * (3 + 4 * 2)
+PLANNED, NAIVE = 2 * 6 + 8 * 4 * 8, 8 * (6 + 4 * 8)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import random
 import signal
@@ -108,6 +110,14 @@ def test_ten_workers_killed(folder: Path, undisturbed: Undisturbed) -> None:
     rng = random.Random()
     process = search(folder, "--json", "--save-every", "0.02")
     killed: set[int] = set()
+    states = folder / "runs" / "store"
+
+    def progress() -> set[tuple[str, int]]:
+        found = set()
+        for path in states.glob("*/*.*"):
+            with contextlib.suppress(FileNotFoundError):
+                found.add((path.name, path.stat().st_mtime_ns))
+        return found
 
     def workers() -> list[psutil.Process]:
         found = []
@@ -120,8 +130,9 @@ def test_ten_workers_killed(folder: Path, undisturbed: Undisturbed) -> None:
         return found
 
     while len(killed) < 10:
-        wait_in(process, workers)
-        time.sleep(2 * rng.random())
+        before = progress()
+        wait_in(process, lambda before=before: progress() - before)  # a cell that never gets on fails by design
+        time.sleep(rng.random())
         if alive := workers():
             victim = rng.choice(alive)
             victim.kill()
@@ -130,12 +141,11 @@ def test_ten_workers_killed(folder: Path, undisturbed: Undisturbed) -> None:
     assert process.returncode == 0, err
     assert scores(folder / "runs") == undisturbed.scores
     check_complete(folder / "runs")
-    assert '"failed": {}' in out
+    assert json.loads(out)["failed"] == {}
 
 
 def test_the_mlflow_server_away_for_half_a_minute(tmp_path: Path, server: Server) -> None:
-    epochs = {"E_0": 3, "E_t": 8}
-    folder = write_space(tmp_path, settings={**SPACE["settings"], **epochs})
+    folder = write_space(tmp_path)
     root = folder / "runs"
     process = search(folder, "--tracking-uri", server.uri)
     wait_in(process, lambda: scores(root))
@@ -147,18 +157,23 @@ def test_the_mlflow_server_away_for_half_a_minute(tmp_path: Path, server: Server
     out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, err
     assert "wait for MLflow" not in out
-    check_nothing_missing(root, server.uri, epochs["E_0"], epochs["E_t"])
+    check_nothing_missing(root, server.uri)
 
 
-def check_nothing_missing(root: Path, uri: str, first: int, later: int) -> None:
+def check_nothing_missing(root: Path, uri: str) -> None:
+    """Every epoch that a cell trained is there: all of them, or all but those of a first stage from the store."""
     check_complete(root, uri)
     client, (parents, children) = MlflowClient(uri), runs(uri)
+    first, later = SPACE["settings"]["E_0"], SPACE["settings"]["E_t"]
     steps = first + (TASKS - 1) * later
     found = scores(root)
+    makers = 0
     for run in children:
+        trained = [each.step for each in client.get_metric_history(run.info.run_id, "lr")]
+        makers += trained[0] == 1
         for name, expected in {
-            "loss/supcon": list(range(1, steps + 1)),
-            "lr": list(range(1, steps + 1)),
+            "loss/supcon": list(range(trained[0], steps + 1)),
+            "lr": list(range(1 if trained[0] == 1 else first + 1, steps + 1)),
             "loss/distill": list(range(first + 1, steps + 1)),
             "val/score": [first + t * later for t in range(TASKS)],
         }.items():
@@ -166,6 +181,7 @@ def check_nothing_missing(root: Path, uri: str, first: int, later: int) -> None:
         assert run.data.metrics["val/score"] == found[run.data.tags["co2l.cell"]]["score"]
         files = {each.path for each in client.list_artifacts(run.info.run_id)}
         assert {"accuracy_matrix.json", "accuracy_matrix.png"} <= files
+    assert makers == 2  # one for each of the two first stages
     assert client.list_artifacts(parents[0].info.run_id)
 
 
@@ -201,4 +217,4 @@ def test_ctrl_c_a_second_driver_and_a_server_that_is_away_at_the_end(
     tune(folder, *command)
     assert scores(root) == undisturbed.scores
     assert len(scores(root)) == CELLS
-    check_nothing_missing(root, server.uri, SPACE["settings"]["E_0"], SPACE["settings"]["E_t"])
+    check_nothing_missing(root, server.uri)
