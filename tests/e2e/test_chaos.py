@@ -123,7 +123,7 @@ def test_ten_workers_killed(folder: Path, undisturbed: Undisturbed) -> None:
         found = []
         for each in psutil.Process(process.pid).children(recursive=True):
             try:
-                if each.pid not in killed and "CellTrainable" in " ".join(each.cmdline()):
+                if each.pid not in killed and "Trainable" in " ".join(each.cmdline()):
                     found.append(each)
             except psutil.Error:
                 continue
