@@ -112,6 +112,7 @@ class Host:
             "PATH": f"{Path(sys.executable).parent}:{SYSTEM}",
             "PYTHONPATH": Path(__file__).parents[2],
             "OMP_NUM_THREADS": "1",
+            "GRPC_DNS_RESOLVER": "native",  # the other one asks a name server, and there is none here
             "CO2L_STORE": self.network.folder / "shared" / "store",
             "CO2L_DATA": self.network.folder / "shared" / "data",
             **HURRY,
