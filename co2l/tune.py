@@ -20,7 +20,6 @@ examples:
   python -m co2l.tune --space search_spaces/seq_digits.yaml
   python -m co2l.tune --space search_spaces/seq_cifar10.yaml --plan --probe --price 1.20
   python -m co2l.tune --space search_spaces/seq_cifar10.yaml --submit http://127.0.0.1:8265
-  python -m co2l.tune --follow seq_cifar10
 
 The same command again continues; what is finished is not run again. $CO2L_ROOT, $CO2L_STORE, $CO2L_STORAGE,
 $CO2L_TRACKING_URI and $CO2L_CLUSTER stand in for the flags.
@@ -62,11 +61,10 @@ def parser() -> argparse.ArgumentParser:
     where.add_argument("--max-concurrent", type=int, metavar="N", help="trials at once (default: all that fit)")
     where.add_argument("--time-budget", type=float, metavar="SECONDS", help="stop cleanly after this time")
     where.add_argument("--no-reuse", action="store_true", help="train every cell alone, sharing no stages")
-    cluster = p.add_argument_group("on a cluster, without this machine (docs/cluster.md)")
-    here = "(default: $CO2L_CLUSTER or the dashboard that `ray dashboard` brings here)"
-    cluster.add_argument("--submit", nargs="?", const="", metavar="URL", help=f"give the search to a cluster {here}")
-    cluster.add_argument("--follow", metavar="STUDY", help="show what a submitted search prints, until it ends")
-    cluster.add_argument("--stop", metavar="STUDY", help="end a submitted search; its states are saved first")
+    cluster = p.add_argument_group("on a cluster (docs/cluster.md)")
+    cluster.add_argument("--submit", nargs="?", const="", metavar="URL", help="run it there (default: $CO2L_CLUSTER)")
+    cluster.add_argument("--follow", metavar="STUDY", help="show what a submitted search prints")
+    cluster.add_argument("--stop", metavar="STUDY", help="end a submitted search; its states are saved")
     p.add_argument("--quiet", action="store_true", help="no progress, only the result")
     p.add_argument("--json", action="store_true", help="print the result as JSON")
     return p
