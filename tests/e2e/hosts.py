@@ -112,9 +112,9 @@ class Host:
             "PATH": f"{Path(sys.executable).parent}:{SYSTEM}",
             "PYTHONPATH": Path(__file__).parents[2],
             "OMP_NUM_THREADS": "1",
-            "CO2L_STORE": self.network.folder / "shared" / "store",
-            "CO2L_DATA": self.network.folder / "shared" / "data",
+            "GRPC_DNS_RESOLVER": "native",  # the other one asks a name server, and there is none here
             **HURRY,
+            **self.network.variables,
         }
 
     def _sshd_config(self, environment: dict[str, object]) -> str:
@@ -167,6 +167,7 @@ class Network:
         number = os.getpid() % 200
         self.name, self.subnet = f"co2l{number}", f"10.213.{number + 20}"
         self.hosts: list[Host] = []
+        self.variables: dict[str, object] = {}  # of every login
 
     def plan(self, *names: str) -> Host:
         """One more host, which it and later ones know by these names; it is still off."""

@@ -41,6 +41,7 @@ class Cluster:
         self.token = self.laptop / ".ray" / "auth_token"
         self.token.parent.mkdir(parents=True)
         self.token.write_text(os.urandom(32).hex())
+        net.variables = {"CO2L_STORE": net.folder / "shared" / "store", "CO2L_DATA": net.folder / "shared" / "data"}
         self.head, *self.workers = (net.add() for _ in range(3))
         self.spare = net.plan()  # in the file, but switched off
 
