@@ -128,7 +128,8 @@ def _print_rest(options: Options, outcome: Outcome) -> None:
         print(f"{outcome.untracked} reports wait for MLflow; the same command sends them")
     if outcome.left:
         print(f"{outcome.left} cells are left; the same command continues")
-    print(f"browse: mlflow ui --backend-store-uri {options.tracking_uri}")
+    uri = options.tracking_uri
+    print(f"browse: {uri}" if uri.startswith("http") else f"browse: mlflow ui --backend-store-uri {uri}")
 
 
 def print_plan(space: Space, plan: Plan, estimate: Estimate | None, *, quiet: bool) -> None:
