@@ -62,6 +62,15 @@ def scores(root: Path) -> dict[str, Any]:
     return found
 
 
+def driven(root: Path) -> bool:
+    """Whether a driver has said that it holds the study."""
+    try:
+        with sqlite3.connect(root / "study.db") as database:
+            return bool(database.execute("select 1 from study_user_attributes where key = 'driver'").fetchall())
+    except sqlite3.OperationalError:
+        return False
+
+
 def runs(uri: str) -> tuple[list[Any], list[Any]]:
     """The runs of studies and those of cells."""
     client = MlflowClient(uri)

@@ -18,7 +18,7 @@ import pytest
 from commands import call, start
 from mlflow import MlflowClient
 from mlflow_server import Server, wait_for
-from searches import CELLS, SPACE, TASKS, Undisturbed, check_complete, runs, scores, tune, write_space
+from searches import CELLS, SPACE, TASKS, Undisturbed, check_complete, driven, runs, scores, tune, write_space
 
 from co2l.learning.store import Store
 
@@ -191,12 +191,13 @@ def test_ctrl_c_a_second_driver_and_a_server_that_is_away_at_the_end(
     root = folder / "runs"
     command = "--tracking-uri", server.uri, "--max-concurrent", "1"
     first = search(folder, *command)
-    wait_in(first, lambda: scores(root))
+    wait_in(first, lambda: driven(root))
     elsewhere = "--root", "elsewhere", "--storage", f"sqlite:///{root}/study.db"
     second = call("co2l.tune", "--space", "small.yaml", *elsewhere, cwd=folder)
     assert second.returncode == 2
     assert f"another search drives this study (process {first.pid} on" in second.stderr
     assert len(second.stderr.splitlines()) == 1
+    wait_in(first, lambda: scores(root))
     os.killpg(first.pid, signal.SIGINT)  # as a terminal does: to all of them
     out, err = first.communicate(timeout=PATIENCE)
     assert first.returncode == 130, err
