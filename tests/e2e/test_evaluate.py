@@ -45,7 +45,9 @@ print(sum(accuracies) / 5)
 def test_from_search_to_registered_model(tmp_path: Path) -> None:
     (tmp_path / "small.yaml").write_text(yaml.safe_dump(SPACE))
     (tmp_path / "runs").mkdir()
-    Record.open(f"sqlite:///{tmp_path}/runs/study.db", "small", load(tmp_path / "small.yaml"))  # begun, no more
+    begun = Record.open(f"sqlite:///{tmp_path}/runs/study.db", "small", load(tmp_path / "small.yaml"))
+    with begun.lease.beating():
+        pass  # and left again
     early = call("co2l.evaluate", "--study", "small", cwd=tmp_path)
     assert early.returncode == 2
     assert "study 'small': is not finished: 4 are left to run" in early.stderr
@@ -115,7 +117,7 @@ def test_a_bad_configuration_is_one_line(tmp_path: Path, content: str | None, me
 
 def test_all_but_an_evaluation_runs_without_test_data(tmp_path: Path, own_data: Path) -> None:
     (own_data / "cifar-10-batches-py" / "test_batch").unlink()
-    settings = {"width": 4, "E_0": 1, "E_t": 1, "batch_size": 8, "probe_epochs": 1, "buffer_size": 10}
+    settings = {"width": 8, "E_0": 1, "E_t": 1, "batch_size": 8, "probe_epochs": 1, "buffer_size": 10}
     space = {"benchmark": "seq_cifar10", "settings": settings, "axes": {"kappa": [0.1]}}
     (tmp_path / "tiny.yaml").write_text(yaml.safe_dump({**space, "resources": {"cpus": 1}}))
     data = ["--data", str(own_data)]
