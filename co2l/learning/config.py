@@ -12,6 +12,7 @@ import contextlib
 import functools
 import hashlib
 import json
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import Enum
@@ -69,9 +70,9 @@ class Settings(BaseModel):
             raise TypeError(f"{cls.__name__}.{name} must be declared First, Later, Every or Probe")
         return scopes[0]
 
+    @abstractmethod
     def epochs_per_task(self, tasks: int) -> list[int]:
         """The epochs of each of the run's `tasks` tasks."""
-        raise NotImplementedError
 
     def read_by_stage(self, t: int) -> dict[str, Any]:
         """The settings that stage `t` (0-based) may read, and that its key therefore holds."""

@@ -57,9 +57,12 @@ def test_a_wrong_name_is_answered_with_the_right_one(root: Path) -> None:
 
 
 @pytest.mark.parametrize("example", sorted(path.name for path in EXAMPLES.glob("*.py")))
-def test_the_examples_run(root: Path, example: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_examples_run(
+    root: Path, example: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(root.parent)
     runpy.run_path(str(EXAMPLES / example))
+    assert capsys.readouterr().out.strip()
 
 
 def test_importing_co2l_loads_nothing_heavy() -> None:

@@ -83,7 +83,7 @@ def test_after_a_killed_driver_the_next_goes_on_at_once(
     other.kill()
     while Path(f"/proc/{other.pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
         threading.Event().wait(0.01)
-    Record.open(url, "s", space)  # not even waited for by its parent
+    assert not Record.open(url, "s", space).lease.lost  # not even waited for by its parent
 
 
 def test_of_another_machine_only_the_beats_are_known() -> None:
