@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, Validatio
 from co2l.errors import Co2lError, unknown
 
 Value = bool | int | float | str
+VARIANT = "variant"  # the axis whose values are the names of the variants
 
 
 class Part(BaseModel):

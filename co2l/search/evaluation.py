@@ -15,9 +15,9 @@ from typing import Any
 from co2l.data.streams import Split
 from co2l.errors import Co2lError
 from co2l.learning.results import Chosen
-from co2l.search.document import Document, Value
+from co2l.search.document import VARIANT, Document, Value
 from co2l.search.reports import Entry
-from co2l.search.space import VARIANT, Space, parse
+from co2l.search.space import Space, parse
 
 _OF_A_SEARCH = {"seeds", "validation", "objective", "selection", "algorithm", "samples", "early_stop"}
 

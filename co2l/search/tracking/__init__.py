@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import requests
 
 from co2l.errors import Co2lError
+from co2l.search.document import VARIANT
 from co2l.search.evaluation import OverSeeds
 from co2l.search.reports import Report
-from co2l.search.space import VARIANT, Cell, Space
+from co2l.search.space import Cell, Space
 from co2l.search.tracking.outbox import Outbox, code, line, without_password
 from co2l.search.tracking.runs import Point, Record, check, database_of, leave_report
 
