@@ -42,7 +42,7 @@ class Server:
         assert self.process is not None
         assert self.process.poll() is None, (self.folder / "server.log").read_text()[-2000:]
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=2)
-        try:  # not urllib, which remembers the proxy that a test of downloads has set
+        try:
             connection.request("GET", "/health")
             return connection.getresponse().status == 200
         except (OSError, http.client.HTTPException):

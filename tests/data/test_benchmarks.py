@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import pickle
 import shutil
+import urllib.request
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +34,7 @@ def offline(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(urllib.request, "_opener", None)  # it would remember the proxy beyond this test
 
 
 def failure(source: str, part: str, root: Path) -> str:

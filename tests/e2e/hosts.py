@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -66,6 +67,7 @@ class Host:
         self.name = f"{network.name}-{number}"
         self.ip = f"{network.subnet}.{number + 10}"
         self.folder = network.folder / f"h{number}"
+        self.link = f"{network.name}v{number}"  # its end of the cable out here
         self.sshd: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -77,10 +79,10 @@ class Host:
         (etc / "hosts").write_text("".join(["127.0.0.1 localhost\n", *known]))
         _, *others = Path("/etc/passwd").read_text().splitlines(keepends=True)
         (etc / "passwd").write_text(f"root:x:0:0:root:{self.folder}/home:/bin/bash\n{''.join(others)}")
-        outside, inside = f"{self.network.name}v{self.number}", "eth0"
+        inside = "eth0"
         run("ip", "netns", "add", self.name)
-        run("ip", "link", "add", outside, "type", "veth", "peer", "name", inside, "netns", self.name)
-        run("ip", "link", "set", outside, "master", self.network.name, "up")
+        run("ip", "link", "add", self.link, "type", "veth", "peer", "name", inside, "netns", self.name)
+        run("ip", "link", "set", self.link, "master", self.network.name, "up")
         for words in (
             ["link", "set", "lo", "up"],
             ["addr", "add", f"{self.ip}/24", "dev", inside],
@@ -145,7 +147,7 @@ class Host:
 
     def cut_off(self) -> None:
         """Its link goes down: from now on nobody hears of it, and its processes do not know why."""
-        run("ip", "link", "set", f"{self.network.name}v{self.number}", "down")
+        run("ip", "link", "set", self.link, "down")
 
     def kill(self) -> None:
         """All its processes die at once."""
@@ -155,8 +157,17 @@ class Host:
 
     def remove(self) -> None:
         self.kill()
+        subprocess.run(["ip", "link", "delete", self.link], capture_output=True, check=False)
         subprocess.run(["ip", "netns", "delete", self.name], capture_output=True, check=False)
         shutil.rmtree(f"/etc/netns/{self.name}", ignore_errors=True)
+
+
+def unused() -> int:
+    """Of a network: one whose predecessor is still going away, or another test's, keeps its number."""
+    taken = run("ip", "-o", "addr") + run("ip", "-o", "link")
+    free = [number for number in range(20, 250) if f"co2l{number}" not in taken and f"10.213.{number}." not in taken]
+    assert free, "every network of the tests' range is there already"
+    return random.choice(free)
 
 
 class Network:
@@ -164,8 +175,8 @@ class Network:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        number = os.getpid() % 200
-        self.name, self.subnet = f"co2l{number}", f"10.213.{number + 20}"
+        number = unused()
+        self.name, self.subnet = f"co2l{number}", f"10.213.{number}"
         self.hosts: list[Host] = []
         self.variables: dict[str, object] = {}  # of every login
 
