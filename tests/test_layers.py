@@ -13,7 +13,7 @@ PACKAGE = Path(co2l.__file__).parent
 LAYERS = ["data", "learning", "search", "reporting"]  # from the bottom; the commands beside them may import all of them
 ENGINES = {
     "ray": {"search/engine.py", "search/jobs.py", "search/nodes.py", "search/trainable.py"},
-    "optuna": {"search/study.py"},
+    "optuna": {"search/study.py", "search/tpe.py"},
     "mlflow": {"search/tracking/runs.py", "search/tracking/models.py"},
 }
 

@@ -26,33 +26,33 @@ def accuracy_matrix(matrix: Mapping[str, Matrix]) -> Figure:
     tasks = max((len(rows) for rows in matrix.values()), default=1)
     cell = CELL_INCHES if tasks <= 10 else 0.45  # many small cells before a poster
     side = max(cell * tasks, 2.0)
-    figure = Figure(figsize=((side + 0.9) * max(len(matrix), 1), side + 0.9), dpi=100)
-    panels = figure.subplots(1, max(len(matrix), 1), squeeze=False)[0]
-    for panel, (scenario, rows) in zip(panels, matrix.items(), strict=False):
+    panel = side + 0.9
+    figure = Figure(figsize=(panel * max(len(matrix), 1), panel), dpi=100)
+    # one plane in inches for all panels, with words for ticks: axes of their own would take twice the time to draw
+    plane = figure.add_axes((0, 0, 1, 1), xlim=(0, figure.get_figwidth()), ylim=(panel, 0))
+    plane.set_axis_off()
+    for n, (scenario, rows) in enumerate(matrix.items()):
+        left, top, size = n * panel + 0.65, 0.4, side / tasks
         values = [[*row, *[math.nan] * (tasks - len(row))] for row in rows]  # tasks to come have no accuracy yet
-        edges = [[t - 0.5 for t in range(n + 1)] for n in (tasks, len(rows))]
-        panel.pcolormesh(*edges, values, vmin=0, vmax=100, cmap="viridis")  # not imshow: sharp at any size
-        panel.set(aspect="equal", ylim=(len(rows) - 0.5, -0.5))
-        panel.grid(visible=False)
+        edges = [left + size * t for t in range(tasks + 1)], [top + size * t for t in range(len(rows) + 1)]
+        plane.pcolormesh(*edges, values, vmin=0, vmax=100, cmap="viridis")  # not imshow: sharp at any size
+
+        def write(x: float, y: float, text: str, size: int = 8, **how: Any) -> None:
+            plane.text(x, y, text, fontsize=size, **{"ha": "center", "va": "center", **how})
+
+        middle = [size * (t + 0.5) for t in range(tasks)]
         for i, row in enumerate(rows):
             for j, accuracy in enumerate(row):
                 colour = "black" if accuracy > 60 else "white"  # viridis is dark below
-                panel.text(j, i, f"{accuracy:.1f}", ha="center", va="center", color=colour, fontsize=8)
+                write(left + middle[j], top + middle[i], f"{accuracy:.1f}", color=colour)
+            write(left - 0.12, top + middle[i], str(i + 1))
+        bottom = top + size * len(rows)
+        for j in range(tasks):
+            write(left + middle[j], bottom + 0.12, str(j + 1))
         mean = f", {sum(rows[-1]) / len(rows[-1]):.1f} on average" if rows else ""
-        panel.set_title(f"{SCENARIOS.get(scenario, scenario)} accuracy (%){mean}", fontsize=9)
-        numbers = [str(t + 1) for t in range(tasks)]
-        panel.set_xticks(range(tasks), numbers, fontsize=8)
-        panel.set_yticks(range(len(rows)), numbers[: len(rows)], fontsize=8)
-        panel.set_xlabel("on task", fontsize=8)
-        panel.set_ylabel("after task", fontsize=8)
-        panel.tick_params(length=0)
-    figure.subplots_adjust(
-        left=0.62 / figure.get_figwidth(),
-        right=1 - 0.2 / figure.get_figwidth(),
-        bottom=0.5 / figure.get_figheight(),
-        top=1 - 0.35 / figure.get_figheight(),
-        wspace=0.75 / side,
-    )
+        write(left + side / 2, top - 0.15, f"{SCENARIOS.get(scenario, scenario)} accuracy (%){mean}", 9)
+        write(left + side / 2, bottom + 0.32, "on task")
+        write(left - 0.35, (top + bottom) / 2, "after task", rotation=90)
     return figure
 
 

@@ -20,7 +20,8 @@ from co2l.search.document import Range, Value
 from co2l.search.plan import epochs_of, order
 from co2l.search.reports import Configuration, Report, configuration
 from co2l.search.space import Cell, Space
-from co2l.search.study import Record, suggest
+from co2l.search.study import Record
+from co2l.search.tpe import suggest
 
 REPEATS = 20  # points in a row that were tried before, until one is picked among the others
 

@@ -7,12 +7,9 @@ operation looks at more than its own cell.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import math
-import random
 import warnings
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +23,7 @@ from co2l.errors import Co2lError
 from co2l.learning.config import VERSION
 from co2l.search.document import Range, Value
 from co2l.search.lease import Lease, Read, Write, refuse_second_driver
-from co2l.search.reports import Configuration, Entry, Report, Status, Totals, totals
-from co2l.search.selection import group, lists, outcomes, relative
+from co2l.search.reports import Entry, Report, Status, Totals, totals
 from co2l.search.space import Cell, Space, difference
 
 WAIT = 10.0  # seconds for a storage that is locked or does not answer
@@ -47,7 +43,7 @@ class Record:
     def __init__(self, storage: BaseStorage, study: int, name: str, space: Space, place: str, lease: Lease) -> None:
         self.name, self.space, self.lease = name, space, lease
         self._storage, self._study, self._place = storage, study, place
-        self._distributions = {name: _distribution(axis) for name, axis in space.axes.items()}
+        self._distributions = {name: distribution(axis) for name, axis in space.axes.items()}
         self.entries: dict[str, Entry] = {}  # by the key of the cell, in the order of their first begin
         for trial in storage.get_all_trials(study, deepcopy=False):
             self._read(trial)
@@ -275,58 +271,12 @@ def _figures(storage: BaseStorage, name: str) -> dict[str, Any]:
     return drawn
 
 
-def suggest(space: Space, record: Record, seed: int, drawn: Iterable[Configuration] = ()) -> Iterator[dict[str, Value]]:
-    """Points by TPE for `Space.cells_of`, until one is taken; `drawn` are those taken whose cells may not have begun.
-
-    They depend on these arguments alone, so that a search that was stopped goes on as if it had not been. The axes
-    that the selection chooses per are not modelled, as the values with higher scores would attract all samples: the
-    least tried values come next, and scores are compared to the mean of those with the same values.
-    """
-    per = space.selection.per
-    fixed = {*per, *space.selection.mean_over}
-    ranks = {name: _ranked(axis) for name, axis in space.axes.items() if name not in fixed}
-    modelled = {
-        name: IntDistribution(0, len(ranked) - 1) if ranked else _distribution(space.axes[name])
-        for name, ranked in ranks.items()
-    }
-    known = {outcome.configuration: outcome for outcome in outcomes(space, record.entries.values())}
-    points = {**dict.fromkeys(drawn), **known}
-    tried = Counter(dict.fromkeys(itertools.product(*lists(space, per)), 0))
-    tried.update(group(space, point) for point in points)
-    levels = relative(space, known.values())
-    study = optuna.create_study(direction="maximize")
-    for point, outcome in points.items():
-        values = {name: ranks[name].index(v) if ranks[name] else v for name, v in point if name in ranks}
-        status, tasks = (outcome.status, outcome.tasks) if outcome is not None else ("running", 0)
-        state = next(state for state, each in STATUS.items() if each == status)
-        value = levels[point] if status == "done" else None
-        steps = {tasks: levels[point]} if status == "pruned" else {}
-        past = create_trial(state=state, value=value, params=values, distributions=modelled, intermediate_values=steps)
-        study.add_trial(past)
-    least = min(tried, key=lambda values: tried[values])
-    startup = min(10, 2 + (space.samples or 0) // 4)  # with few samples the model is trusted early
-    for attempt in itertools.count():
-        draw = random.Random(f"{seed}/{len(points)}/{attempt}").getrandbits(32)
-        study.sampler = optuna.samplers.TPESampler(seed=draw, n_startup_trials=startup, constant_liar=True)
-        asked = study.ask(modelled)
-        values = {name: ranks[name][v] if ranks[name] else v for name, v in asked.params.items()}
-        yield {**dict(zip(per, least, strict=True)), **values}
-        study.tell(asked, state=TrialState.FAIL)  # tried before, and what came of it is in the study already
-
-
-def _distribution(axis: tuple[Value, ...] | Range) -> BaseDistribution:
+def distribution(axis: tuple[Value, ...] | Range) -> BaseDistribution:
     if isinstance(axis, Range):
         if isinstance(axis.low, int):
             return IntDistribution(axis.low, int(axis.high), log=axis.log)
         return FloatDistribution(axis.low, axis.high, log=axis.log)
     return CategoricalDistribution(axis)
-
-
-def _ranked(axis: tuple[Value, ...] | Range) -> list[Any]:
-    """The values of a list of numbers by size: TPE sees their ranks, and so tells neighbours from strangers."""
-    if isinstance(axis, Range) or any(isinstance(value, bool | str) for value in axis):
-        return []
-    return sorted(axis, key=float)
 
 
 def _driver(storage: BaseStorage, study: int) -> tuple[Read, Write]:
