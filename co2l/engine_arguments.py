@@ -85,3 +85,9 @@ def options_of(args: argparse.Namespace, study: str, *, seed: int = 0, model: st
         save_every=args.save_every,
         model=model,
     )
+
+
+def study_of(path: str) -> str:
+    """A space's study has its file's name, and if that is in a folder of search_spaces, the folder's too."""
+    parts = Path(path).absolute().with_suffix("").parts
+    return "-".join(parts[parts.index("search_spaces") + 1 :]) if "search_spaces" in parts else parts[-1]

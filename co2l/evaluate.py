@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from co2l.console import FAILED, INTERRUPTED, OK, Help, execute, interruptible
-from co2l.engine_arguments import add_engine_arguments, options_of, storage_of, with_resources
+from co2l.engine_arguments import add_engine_arguments, options_of, storage_of, study_of, with_resources
 from co2l.errors import Co2lError
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _evaluations(args: argparse.Namespace) -> dict[str, Evaluation]:
     if args.space:
         spaces = [load(path) for path in args.space]
         spaces = [space.with_settings(changes) for space in spaces] if changes else spaces
-        named = {_name(path): of_space(space, args.seeds) for path, space in zip(args.space, spaces, strict=True)}
+        named = {study_of(path): of_space(space, args.seeds) for path, space in zip(args.space, spaces, strict=True)}
         if len(named) < len(spaces):
             raise Co2lError("two spaces have the same name", where="--space", fix="evaluate them one by one")
         return named
@@ -83,12 +83,6 @@ def _evaluations(args: argparse.Namespace) -> dict[str, Evaluation]:
         source, name = f"study '{args.study}'", args.study
     changed = [each.model_copy(update={"settings": {**each.settings, **changes}}) for each in chosen]
     return {name: of_configurations(changed, args.seeds, source)}
-
-
-def _name(path: str) -> str:
-    """Of a space: its file's, and if that is in a folder of search_spaces, the folder's too."""
-    parts = Path(path).absolute().with_suffix("").parts
-    return "-".join(parts[parts.index("search_spaces") + 1 :]) if "search_spaces" in parts else parts[-1]
 
 
 def _selected(args: argparse.Namespace) -> list[dict[str, object]]:

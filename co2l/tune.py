@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from co2l.console import FAILED, INTERRUPTED, OK, Help, execute, interruptible
-from co2l.engine_arguments import add_engine_arguments, options_of, with_resources
+from co2l.engine_arguments import add_engine_arguments, options_of, study_of, with_resources
 from co2l.errors import Co2lError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def parser() -> argparse.ArgumentParser:
     plan.add_argument("--price", type=float, metavar="AMOUNT", help="with --probe: price of the machines per hour")
     plan.add_argument("--parallel", type=int, default=1, metavar="N", help="with --probe: trials at once (default: 1)")
     where = add_engine_arguments(p)
-    where.add_argument("--study", metavar="NAME", help="name of the study (default: the space's file name)")
+    where.add_argument("--study", metavar="NAME", help="name of the study (default: by the space's file)")
     url = "(URL: $CO2L_CLUSTER or http://127.0.0.1:8265)"
     where.add_argument("--submit", nargs="?", const="", metavar="URL", help=f"leave it to a cluster {url}")
     where.add_argument("--follow", metavar="STUDY", help="show what a submitted search prints, until it ends")
@@ -77,7 +77,7 @@ def _submit(args: argparse.Namespace) -> int:
         ours.add_argument(name)
     ours.add_argument("--submit", nargs="?")
     _, arguments = ours.parse_known_args()
-    study = args.study or Path(args.space).stem
+    study = args.study or study_of(args.space)
     submit(_cluster(args), study, Path(args.space), arguments)
     print(study if args.quiet else f"submitted: {study}\nsee it with: python -m co2l.tune --follow {study}")
     return OK
@@ -137,7 +137,7 @@ def _search(space: Space, args: argparse.Namespace) -> int:
     from co2l.search.service import search
     from co2l.search_progress import SearchProgress, print_outcome
 
-    options = options_of(args, args.study or Path(args.space).stem, seed=args.seed)
+    options = options_of(args, args.study or study_of(args.space), seed=args.seed)
     with SearchProgress(space, quiet=args.quiet or args.json) as progress, interruptible() as asked_to_stop:
         outcome = search(space, options, progress, asked_to_stop)
         interrupted = asked_to_stop()

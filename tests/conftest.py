@@ -20,6 +20,11 @@ torch.set_num_threads(1)  # the networks of the tests are so small that a second
 BUILDER = Path(__file__).resolve().parents[2] / "shared" / "tools" / "get_data.py"
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Those that start a search come first, as they take longest: so no process is left with them in the end."""
+    items.sort(key=lambda item: "e2e" not in item.path.parts)
+
+
 @pytest.fixture(scope="session")
 def real_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data root with the real files, as links: what a test writes beside them does not stay."""
