@@ -59,10 +59,10 @@ class EarlyStop(Part):
     """Asynchronous successive halving: after so many tasks only the best of those that came so far go on."""
 
     rungs: tuple[Annotated[int, Field(strict=True)], ...] = Field(
-        (), strict=False, min_length=1, description="a list of numbers of finished tasks, as [1, 2]"
+        (), strict=False, min_length=1, description="a list of numbers of finished tasks, as [2, 3]"
     )
     keep: float = Field(0.5, gt=0, lt=1, description="share that goes on at each rung, between 0 and 1")
-    min_cells: int = Field(4, ge=2, description="cells that are compared before one is stopped, from 2")
+    min_cells: int = Field(2, ge=2, description="cells that are compared before one is stopped, from 2")
 
     @field_validator("rungs")
     @classmethod
@@ -116,7 +116,7 @@ class Document(Part):
     selection: Selection = Field(Selection(), description="{per: [buffer_size]} or {mean_over: [buffer_size]}")
     algorithm: Literal["grid", "random", "tpe"] = Field("grid", description="grid, random or tpe")
     samples: int | None = Field(None, ge=1, description="how many settings random or tpe try, from 1")
-    early_stop: EarlyStop | None = Field(None, description="off, on or {rungs: [1, 2], keep: 0.5}")
+    early_stop: EarlyStop | None = Field(None, description="off, on or {rungs: [2, 3], keep: 0.5}")
     resources: Resources = Field(Resources(), description="{cpus: 1, gpus: 0.25}")
     retries: int = Field(2, ge=0, description="how often a failed cell is tried again, from 0")
 

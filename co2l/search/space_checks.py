@@ -198,7 +198,7 @@ def _check_choice(space: Space) -> None:
 
 
 def _checked_early_stop(space: Space) -> EarlyStop | None:
-    """With its rungs; by default there is one after every task but the last."""
+    """With its rungs; by default there is one after every task but the first, which many share, and the last."""
     if space.early_stop is None:
         return None
     if METHODS[space.method].jointly:
@@ -210,7 +210,7 @@ def _checked_early_stop(space: Space) -> EarlyStop | None:
         what = "early stopping compares the accuracies after each task, and matrix_probe none measures none"
         raise Co2lError(what, where=f"{space.source}: early_stop", fix=fix)
     last = BENCHMARKS[space.benchmark].tasks - 1
-    rungs = space.early_stop.rungs or tuple(range(1, last + 1))
+    rungs = space.early_stop.rungs or tuple(range(min(2, last), last + 1))
     if rungs[-1] > last:
         what = f"a rung after {rungs[-1]} tasks stops nothing: {space.benchmark} has {last + 1}"
         raise Co2lError(what, where=f"{space.source}: early_stop.rungs", fix=f"use numbers from 1 to {last}")
