@@ -19,7 +19,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.storages import BaseStorage, InMemoryStorage, RDBStorage
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from co2l.errors import Co2lError
+from co2l.errors import CLUSTER_EXTRA, Co2lError
 from co2l.learning.config import VERSION
 from co2l.search.document import Range, Value
 from co2l.search.lease import Lease, Read, Write, refuse_second_driver
@@ -204,7 +204,7 @@ class Reader:
         self.place = _shown(storage)
         database = sqlalchemy.make_url(storage).database
         if storage.startswith("sqlite") and not (database and Path(database).is_file()):
-            raise Co2lError("there are no studies", where=self.place, fix="check --root and --storage")
+            raise no_studies(self.place)
         with _reaching(self.place):
             self._storage = _connected(storage, wait, create=False)
 
@@ -233,6 +233,11 @@ class Reader:
             return dict(optuna.importance.get_param_importances(study, evaluator=evaluator))
         except (ValueError, RuntimeError, ZeroDivisionError):  # one finished cell, or all with the same score
             return {}
+
+
+def no_studies(place: str) -> Co2lError:
+    fix = "search first with co2l.tune, or check --root and --storage"
+    return Co2lError("there are no studies", where=place, fix=fix)
 
 
 def _entry(trial: FrozenTrial) -> Entry | None:
@@ -267,6 +272,7 @@ def _figures(storage: BaseStorage, name: str) -> dict[str, Any]:
         with warnings.catch_warnings(), contextlib.suppress(ValueError, RuntimeError, ZeroDivisionError):
             warnings.simplefilter("ignore")
             drawn[kind] = plot(study).figure
+            drawn[kind].set_layout_engine("tight")  # else long names of settings are cut off
     pyplot.close("all")  # the figures live on; pyplot's own list of them would only grow
     return drawn
 
@@ -325,12 +331,13 @@ def _reaching(place: str) -> Iterator[None]:
     try:
         yield
     except (sqlalchemy.exc.SQLAlchemyError, optuna.exceptions.OptunaError, RuntimeError, ImportError) as error:
-        cause = error.__cause__ or error if isinstance(error, optuna.exceptions.OptunaError) else error
+        told = isinstance(error, (optuna.exceptions.OptunaError, ImportError))  # in Optuna's words
+        cause = error.__cause__ or error if told else error
         reason = str(getattr(cause, "orig", None) or cause).strip().splitlines()[0]
         if "locked" in reason:
             fix = "another process writes to it: wait for that one to end, or give another --storage"
         elif isinstance(error, ImportError):
-            fix = "install the driver of that database; for PostgreSQL: pip install 'co2l[cluster]'"
+            fix = f"install the driver of that database; for PostgreSQL: {CLUSTER_EXTRA}"
         else:
             fix = "check that the database runs and --storage is right; the same command then continues"
         raise Co2lError(f"the storage cannot be used ({reason})", where=place, fix=fix) from None
