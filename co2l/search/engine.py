@@ -90,17 +90,22 @@ def connected(address: str | None) -> Iterator[None]:
         try:
             _connect(address)
             break
-        except Exception as error:  # Ray raises many kinds here, and all mean the same
+        except Exception as error:  # Ray raises many kinds here, and tells the reason only in words
             if not left:
-                reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-                fix = "check --address, and `ray status`" if address else "run the same command again"
-                where = address or "this machine"
-                raise Co2lError(f"Ray cannot be reached ({reason})", where=where, fix=fix) from None
+                raise _refusal(address, str(error).strip() or type(error).__name__) from None
     try:
         with contextlib.redirect_stdout(sys.stderr):  # Ray tells of lost workers; a command's output is its result
             yield
     finally:
         ray.shutdown()
+
+
+def _refusal(address: str | None, reason: str) -> Co2lError:
+    where = address or "this machine"
+    if reason.startswith("Version mismatch"):  # Ray writes the versions into the lines that follow
+        return Co2lError(" ".join(reason.split()), where=where, fix="install the cluster's versions here")
+    fix = "check --address, and `ray status`" if address else "run the same command again"
+    return Co2lError(f"Ray cannot be reached ({reason.splitlines()[0]})", where=where, fix=fix)
 
 
 def _connect(address: str | None) -> None:
