@@ -10,9 +10,11 @@ import contextlib
 import logging
 import os
 import shutil
+import signal
 import socket
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -112,12 +114,15 @@ def _connect(address: str | None) -> None:
     if address and ":" in address:  # where nobody listens Ray itself would wait for minutes and fill the screen
         host, _, port = address.rpartition("/")[2].rpartition(":")
         socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS).close()
+    before = signal.getsignal(signal.SIGTERM)
     ray.init(
         address=address,
         include_dashboard=None if address else False,
         log_to_driver=False,
         logging_level=logging.ERROR,
     )
+    if before is not None and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, before)  # Ray takes it for itself, and would end without saving anything
 
 
 def run_trials(
