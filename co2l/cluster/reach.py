@@ -106,7 +106,7 @@ def host(name: str, config: Mapping[str, Any], key: Path, store: str | None) -> 
     if image := config.get("docker", {}).get("image"):
         ask = f"docker run --rm {shlex.quote(image)} {ask}"
     if store and "://" not in store:
-        probe = shlex.quote(f"{store}/.co2l-check")
+        probe = shlex.quote(f"{store}/.co2l-check-{name}")  # its own: all hosts write to the same folder at once
         ask += f" && (mkdir -p {shlex.quote(store)} && touch {probe} && rm {probe} || echo REFUSED) 2>/dev/null"
     options = ["BatchMode=yes", f"ConnectTimeout={SECONDS}", "LogLevel=ERROR"]
     options += ["StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null"]  # as `ray up`, which will connect next
