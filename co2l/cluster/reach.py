@@ -106,9 +106,10 @@ def host(name: str, config: Mapping[str, Any], key: Path, store: str | None) -> 
     if image := config.get("docker", {}).get("image"):
         ask = f"docker run --rm {shlex.quote(image)} {ask}"
     if store and "://" not in store:
-        probe = shlex.quote(f"{store}/.co2l-check")
+        probe = shlex.quote(f"{store}/.co2l-check-{name}")  # its own: all hosts write to the same folder at once
         ask += f" && (mkdir -p {shlex.quote(store)} && touch {probe} && rm {probe} || echo REFUSED) 2>/dev/null"
-    options = ["BatchMode=yes", f"ConnectTimeout={SECONDS}", "StrictHostKeyChecking=accept-new", "LogLevel=ERROR"]
+    options = ["BatchMode=yes", f"ConnectTimeout={SECONDS}", "LogLevel=ERROR"]
+    options += ["StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null"]  # as `ray up`, which will connect next
     words = ["ssh", "-i", str(key), "-oIdentitiesOnly=yes", *(f"-o{each}" for each in options)]
     words += [f"{config['auth']['ssh_user']}@{name}", f"bash --login -c {shlex.quote(f'source ~/.bashrc; {ask}')}"]
     done = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
@@ -167,7 +168,8 @@ def running(address: str, token: str | None) -> Finding:
     except requests.RequestException as error:
         return Finding("running", "wrong", f"{address} cannot be reached ({type(error).__name__}); run `ray dashboard`")
     if answer.status_code in (401, 403):
-        return Finding("running", "wrong", f"{address} has another token than ~/.ray/auth_token")
+        fix = "copy the one that it was started with to ~/.ray/auth_token"
+        return Finding("running", "wrong", f"{address} has another token than there is here; {fix}")
     here, there = importlib.metadata.version("ray"), answer.json().get("ray_version")
     if there != here:
         return Finding("running", "wrong", f"{address} has Ray {there}, and here is {here}; they must be equal")

@@ -43,6 +43,7 @@ def serve(folder: Path, port: int) -> Path:
         },
     )
     driver = {
+        "CO2L_ROOT": str(folder / "searches"),  # a job's own folder is Ray's, and temporary
         "CO2L_STORAGE": study,
         "CO2L_TRACKING_URI": address,
         "MLFLOW_TRACKING_USERNAME": server["MLFLOW_AUTH_ADMIN_USERNAME"],

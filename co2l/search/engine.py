@@ -10,9 +10,11 @@ import contextlib
 import logging
 import os
 import shutil
+import signal
 import socket
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -90,12 +92,9 @@ def connected(address: str | None) -> Iterator[None]:
         try:
             _connect(address)
             break
-        except Exception as error:  # Ray raises many kinds here, and all mean the same
+        except Exception as error:  # Ray raises many kinds here, and tells the reason only in words
             if not left:
-                reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-                fix = "check --address, and `ray status`" if address else "run the same command again"
-                where = address or "this machine"
-                raise Co2lError(f"Ray cannot be reached ({reason})", where=where, fix=fix) from None
+                raise _refusal(address, str(error).strip() or type(error).__name__) from None
     try:
         with contextlib.redirect_stdout(sys.stderr):  # Ray tells of lost workers; a command's output is its result
             yield
@@ -103,16 +102,27 @@ def connected(address: str | None) -> Iterator[None]:
         ray.shutdown()
 
 
+def _refusal(address: str | None, reason: str) -> Co2lError:
+    where = address or "this machine"
+    if reason.startswith("Version mismatch"):  # Ray writes the versions into the lines that follow
+        return Co2lError(" ".join(reason.split()), where=where, fix="install the cluster's versions here")
+    fix = "check --address, and `ray status`" if address else "run the same command again"
+    return Co2lError(f"Ray cannot be reached ({reason.splitlines()[0]})", where=where, fix=fix)
+
+
 def _connect(address: str | None) -> None:
     if address and ":" in address:  # where nobody listens Ray itself would wait for minutes and fill the screen
         host, _, port = address.rpartition("/")[2].rpartition(":")
         socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS).close()
+    before = signal.getsignal(signal.SIGTERM)
     ray.init(
         address=address,
         include_dashboard=None if address else False,
         log_to_driver=False,
         logging_level=logging.ERROR,
     )
+    if before is not None and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, before)  # Ray takes it for itself, and would end without saving anything
 
 
 def run_trials(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import os
 import threading
@@ -91,6 +92,17 @@ def test_an_image_of_other_versions(tag: str, reason: str, tmp_path: Path) -> No
     assert reason in wrong(check.findings(made, 1, 0))["image"]
 
 
+def test_kubernetes_of_other_versions(tmp_path: Path) -> None:
+    made = cluster("cluster/kuberay.yaml", tmp_path)
+    (job,) = [each for each in made.documents if each["kind"] == "RayJob"]
+    spec = job["spec"]["rayClusterSpec"]
+    spec["rayVersion"] = "2.55.0"
+    assert wrong(check.findings(made, 1, 0)) == {"image": f"rayVersion is not {importlib.metadata.version('ray')}"}
+    spec["rayVersion"] = importlib.metadata.version("ray")
+    spec["workerGroupSpecs"][0]["template"]["spec"]["containers"][0]["image"] = "mine/co2l:0.1.0-ray2.55.0"
+    assert "mine/co2l:0.1.0-ray2.55.0 does not agree" in wrong(check.findings(made, 1, 0))["image"]
+
+
 @pytest.mark.parametrize("text", ["", "a: [", "just words", "provider: {type: gcp}"])
 def test_a_file_that_is_no_cluster(text: str, tmp_path: Path) -> None:
     path = tmp_path / "cluster.yaml"
@@ -109,6 +121,7 @@ def test_missing_cloud_credentials(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     found = wrong(reach.findings(cluster("cluster/gpu.yaml", tmp_path), None, None))
     assert list(found) == ["credentials"]
     assert "aws configure" in found["credentials"]
+    assert "\n" not in found["credentials"]
 
 
 def test_a_host_that_does_not_answer(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ The hosts are network namespaces (see hosts.py), the cluster's file is cluster/o
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import os
 import socket
@@ -13,6 +14,7 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,9 +22,14 @@ from typing import Any
 import pytest
 import sqlalchemy
 import yaml
-from commands import environment
-from hosts import Host, Network, network, require, wait_for
+from commands import environment, start
+from hosts import Host, Network, network, require, run, wait_for
 from mlflow import MlflowClient
+
+from co2l.cluster import check, reach
+from co2l.data.benchmarks import BENCHMARKS
+from co2l.learning.store import Store
+from co2l.search.space import load
 
 REPOSITORY = Path(__file__).parents[2]
 PATIENCE = 600  # seconds for steps that take a few on a quiet machine
@@ -95,6 +102,17 @@ class Cluster:
             check=False,
         )
 
+    def wrong(self, address: str | None = None, **changes: Any) -> list[str]:
+        """What the check finds wrong outside the file, some of whose values are changed."""
+        config = yaml.safe_load(self.file.read_text())
+        config["provider"]["worker_ips"] = [worker.ip for worker in self.workers]  # those that are on
+        for name, values in changes.items():
+            config[name] = {**config[name], **values}
+        file = self.net.folder / "changed.yaml"
+        file.write_text(yaml.safe_dump(config))
+        found = reach.findings(check.read(file), None, address)
+        return [each.text for each in found if each.state == "wrong"]
+
     def database(self, name: str) -> sqlalchemy.Engine:
         """The head's Postgres has no port, but its socket is a file that root may open."""
         return sqlalchemy.create_engine(f"postgresql+psycopg://co2l@/{name}?host={self.head.folder}/home/co2l/postgres")
@@ -153,6 +171,33 @@ def results(engine: sqlalchemy.Engine) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.timeout(1800)
+def test_the_check_finds_what_is_wrong_with_hosts(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    here, (first, second) = importlib.metadata.version("ray"), cluster.workers
+    store = cluster.net.variables["CO2L_STORE"]
+    monkeypatch.setenv("CO2L_STORE", str(store))
+    assert cluster.wrong() == []
+    assert not list(Path(str(store)).iterdir()), "the check leaves something behind"
+    other = cluster.net.folder / "other_key"
+    run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", other)
+    refused = [f"{host.ip} does not accept {other} for root" for host in (cluster.head, first, second)]
+    assert cluster.wrong(auth={"ssh_private_key": str(other)}) == refused
+    (line,) = cluster.wrong(provider={"worker_ips": [first.ip, cluster.spare.ip]})
+    assert line.startswith(f"{cluster.spare.ip} cannot be reached by SSH (")
+    assert "\n" not in line
+    login = second.folder / "home" / ".bashrc"
+    before = login.read_text()
+    installed = second.folder / "old" / "ray-2.55.0.dist-info"
+    installed.mkdir(parents=True)
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: ray\nVersion: 2.55.0\n")
+    login.write_text(f"{before}export PYTHONPATH={installed.parent}:$PYTHONPATH\n")
+    assert cluster.wrong() == [f"{second.ip} has Ray 2.55.0, and here is {here}; they must be equal"]
+    login.write_text(before)
+    monkeypatch.setenv("CO2L_STORE", f"{cluster.file}/store")  # below a file
+    hosts = (cluster.head, first, second)
+    assert cluster.wrong() == [f"{host.ip} cannot write to {cluster.file}/store" for host in hosts]
+
+
+@pytest.mark.timeout(1800)
 def test_closed_to_whoever_has_no_token_or_password(cluster: Cluster) -> None:
     token = cluster.token.read_text()
     with cluster.forwarded(8265) as dashboard:
@@ -170,6 +215,10 @@ def test_closed_to_whoever_has_no_token_or_password(cluster: Cluster) -> None:
             assert refused.returncode == 2
             (line,) = [line for line in refused.stderr.splitlines() if line.startswith("co2l: ")]
             assert reason in line
+        assert cluster.wrong(dashboard) == []
+        mounted = {"~/.ray/auth_token": str(other)}
+        (line,) = cluster.wrong(dashboard, file_mounts=mounted)
+        assert line.startswith(f"{dashboard} has another token than there is here; ")
     with cluster.forwarded(5000) as mlflow:
         search = f"{mlflow}/api/2.0/mlflow/experiments/search?max_results=1"
         assert status(f"{mlflow}/health") == 200
@@ -177,52 +226,83 @@ def test_closed_to_whoever_has_no_token_or_password(cluster: Cluster) -> None:
         assert status(search, Authorization="Basic Y28ybDp3cm9uZy1wYXNzd29yZA==") == 401
     for port in (5000, 5432, 8265):  # they listen on the head's loopback or not at all
         assert socket.socket().connect_ex((cluster.head.ip, port)) != 0
-    program = "import ray; ray.init('auto', logging_level=50); print('INSIDE')"
-    for changes in ("RAY_AUTH_MODE=disabled", "RAY_AUTH_MODE=token RAY_AUTH_TOKEN=" + "f" * 64):
-        assert "INSIDE" not in cluster.on_head(f'{changes} timeout 60 python -c "{program}" 2>&1')
-    assert "INSIDE" in cluster.on_head(f'RAY_AUTH_MODE=token python -c "{program}" 2>&1')
+    inside = "import ray; ray.init('auto', logging_level=50); print('INSIDE')"
+    newer = "import ray, co2l.search.engine as e; ray.__version__ = '2.55.0'; e.connected('auto').__enter__()"
+    attempts = [
+        f'{variables} timeout 100 python -c "{program}" 2>&1'
+        for variables, program in (
+            ("RAY_AUTH_MODE=disabled", inside),
+            ("RAY_AUTH_MODE=token RAY_AUTH_TOKEN=" + "f" * 64, inside),
+            ("RAY_AUTH_MODE=token", inside),
+            ("RAY_AUTH_MODE=token", newer),
+        )
+    ]
+    with ThreadPoolExecutor() as pool:  # a refused one tries again for twenty seconds
+        without, other_one, right, unequal = pool.map(cluster.on_head, attempts)
+    assert "INSIDE" not in without
+    assert "INSIDE" not in other_one
+    assert "INSIDE" in right
+    (reason,) = [line for line in unequal.splitlines() if "Version mismatch" in line and "co2l" in line]
+    assert f"Ray: {importlib.metadata.version('ray')}" in reason
+    assert "Ray: 2.55.0" in reason
 
 
 @pytest.mark.timeout(1800)
-def test_a_search_outlives_a_lost_host(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_search_outlives_a_stop_and_a_lost_host(cluster: Cluster, tmp_path: Path) -> None:
     (cluster.net.folder / "small.yaml").write_text(yaml.safe_dump(SPACE))
+    search = ["--space", "small.yaml", "--max-concurrent", "2", "--save-every", "0.1"]
     with cluster.forwarded(8265) as address:
-        submitted = cluster.tune("--space", "small.yaml", "--submit", address, "--max-concurrent", "2")
+        submitted = cluster.tune(*search, "--submit", address)
         assert submitted.returncode == 0, submitted.stderr
         assert "--follow small" in submitted.stdout
-        twice = cluster.tune("--space", "small.yaml", "--submit", address)
+        twice = cluster.tune(*search, "--submit", address)
         assert twice.returncode == 2
         assert "runs already" in twice.stderr
-        wait_for(lambda: len(results(cluster.database("co2l"))) >= 2, PATIENCE)
+        wait_for(lambda: len(results(cluster.database("co2l"))) >= 1, PATIENCE)
 
-        lost = busiest(cluster)
-        lost.cut_off()
+        stopped = cluster.tune("--stop", "small", "--submit", address)
+        assert stopped.returncode == 0, stopped.stderr
+        assert "submitted again continues" in stopped.stdout
+        followed = cluster.tune("--follow", "small", "--submit", address)  # to its end
+        assert followed.returncode == 130, followed.stdout + followed.stderr
+        done = len(results(cluster.database("co2l")))
+        assert f"{CELLS - done} cells are left" in followed.stdout
+        assert "ended before" in cluster.tune("--stop", "small", "--submit", address).stdout
+        unknown = cluster.tune("--stop", "smal", "--submit", address)
+        assert unknown.returncode == 2
+        assert "known are: small" in unknown.stderr
+        assert cluster.tune(*search, "--submit", address).returncode == 0
+        wait_for(lambda: len(results(cluster.database("co2l"))) > done, PATIENCE)
+
         secrets = secrets_of(cluster)
         assert_no_trial_knows(secrets, cluster)
+        lost = busiest(cluster)
+        lost.cut_off()
         lost.kill()
+        saved = places(cluster)
         cluster.workers.remove(lost)
         cluster.spare.start()
+        alone = start("co2l.tune", "--space", str(cluster.net.folder / "small.yaml"), "--quiet", cwd=tmp_path)
         followed = cluster.tune("--follow", "small", "--submit", address)
         assert followed.returncode == 0, followed.stdout + followed.stderr
         assert "cells are left" not in followed.stdout
         wait_for(lambda: cluster.workers_alive() == 2, PATIENCE)
+    cluster.ray("rsync-down", str(cluster.file), "~/co2l/searches/", str(tmp_path / "searches"))
 
-    alone = subprocess.run(
-        [sys.executable, "-m", "co2l.tune", "--space", str(cluster.net.folder / "small.yaml"), "--quiet"],
-        env=environment(),
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-    assert alone.returncode == 0, alone.stderr
+    _, complaint = alone.communicate(timeout=PATIENCE)
+    assert alone.returncode == 0, complaint
     here = results(sqlalchemy.create_engine(f"sqlite:///{tmp_path}/runs/study.db"))
     there = results(cluster.database("co2l"))
     assert len(there) == CELLS
     for cell, each in here.items():
         assert there[cell]["result"] == each["result"]
+    chosen = yaml.safe_load((tmp_path / "searches" / "selected" / "small.yaml").read_text())
+    assert chosen == yaml.safe_load((tmp_path / "runs" / "selected" / "small.yaml").read_text())
     assert sum(each["epochs_trained"] for each in here.values()) == PLANNED
+    gone = {cell: each["furthest"] for cell, each in there.items() if "machine was lost" in each["reason"]}
+    assert gone
+    again = {cell: max(0, furthest - saved[cell]) for cell, furthest in gone.items()}  # what came after its last state
+    assert sum(each["epochs_trained"] for each in there.values()) <= PLANNED + sum(again.values())
 
     with cluster.forwarded(5000) as mlflow, pytest.MonkeyPatch.context() as patch:
         patch.setenv("MLFLOW_TRACKING_USERNAME", "co2l")
@@ -236,9 +316,21 @@ def test_a_search_outlives_a_lost_host(cluster: Cluster, tmp_path: Path) -> None
         assert score == {cell: each["result"]["score"] for cell, each in there.items()}
 
 
+def places(cluster: Cluster) -> dict[str, int]:
+    """By cell: the epochs that its states in the store are good for, counted over all tasks."""
+    store, tasks = Store(str(cluster.net.variables["CO2L_STORE"])), BENCHMARKS[str(SPACE["benchmark"])].tasks
+    found = {}
+    for cell in load(str(cluster.net.folder / "small.yaml")).cells():
+        keys, epochs = cell.config.stage_keys(tasks), cell.config.settings.epochs_per_task(tasks)
+        ended = max((t + 1 for t in range(tasks) if store.has_state(keys[t])), default=0)
+        half = store.load_state(keys[ended], partial=True) if ended < tasks else None
+        found[cell.key] = sum(epochs[:ended]) + (half["epoch"] - 1 if half else 0)
+    return found
+
+
 def busiest(cluster: Cluster) -> Host:
     """The worker host with most trials."""
-    return max(cluster.workers, key=lambda host: processes(host).count("ray::"))
+    return max(cluster.workers, key=lambda host: processes(host).count("ray::ResourceTrainable"))  # Tune's name for it
 
 
 def processes(host: Host) -> str:
