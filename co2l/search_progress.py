@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from co2l.browse import browse
 from co2l.display import Display
 from co2l.progress import duration, title
 from co2l.search.evaluation import Evaluation
@@ -128,8 +129,7 @@ def _print_rest(options: Options, outcome: Outcome) -> None:
         print(f"{outcome.untracked} reports wait for MLflow; the same command sends them")
     if outcome.left:
         print(f"{outcome.left} cells are left; the same command continues")
-    uri = options.tracking_uri
-    print(f"browse: {uri}" if uri.startswith("http") else f"browse: mlflow ui --backend-store-uri {uri}")
+    print("\n".join(browse(options.tracking_uri, outcome.page)))
 
 
 def print_plan(space: Space, plan: Plan, estimate: Estimate | None, *, quiet: bool) -> None:

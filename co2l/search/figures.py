@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -89,29 +89,6 @@ def _csv(table: Sequence[Mapping[str, Any]]) -> bytes:
     writer.writeheader()
     writer.writerows(table)
     return rows.getvalue().encode()
-
-
-def note(found: Sequence[Mapping[str, Any]], what: str = "selected") -> str:
-    """What was found as a Markdown table, a column each, short enough for a tag."""
-    if not found:
-        return f"Nothing was {what}." if what == "selected" else f"No {what} yet."
-    columns = [dict(_scalars(each)) for each in found]
-    names = list({name: None for column in columns for name in column})
-    lines = [["", *[f"{what} {i + 1}" for i in range(len(columns))]], ["---"] * (len(columns) + 1)]
-    lines += [[name, *[_text(column.get(name, "")) for column in columns]] for name in names]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)[:3400]
-
-
-def _scalars(tree: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for name, value in tree.items():
-        if isinstance(value, Mapping):
-            yield from _scalars(value)
-        elif isinstance(value, str | int | float):
-            yield name, value
-
-
-def _text(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _yaml(content: object) -> bytes:

@@ -57,6 +57,7 @@ class Outcome:
     left: int  # cells that were not run
     failed: dict[str, str]  # cell key -> reason
     untracked: int  # operations that wait for the tracking server
+    page: str  # where the MLflow UI shows the trials: the end of an address, if it is known
 
 
 def search(
@@ -106,20 +107,24 @@ def _search(
                 )
         choice, rows = Choice((), (), ()), list[OverSeeds]()
         path = options.root / "selected" / f"{options.study}.yaml"
-        complete = conductor.queue.unfinished == 0
+        told: dict[str, Any] = {
+            "table": _table(record),
+            "price": _price(record),
+            "complete": conductor.queue.unfinished == 0,
+        }
         if space.split.kind == "evaluation":
             rows = over_seeds(space, record.entries.values())
             _register(space, record, tracker, options)
-            tracker.close_evaluation(rows=rows, table=_table(record), price=_price(record), complete=complete)
+            tracker.close_evaluation(rows=rows, **told)
         else:
             choice = selection.select(space, record.entries.values())
             selection.write(path, space, choice)
-            _track_choice(space, record, tracker, choice, complete=complete)
+            tracker.close_study(selected=choice.selected, figures=record.figures(), **told)
     finally:
         untracked = tracker.close(STOP_SECONDS if asked_to_stop() else FLUSH_SECONDS)
     failed = {key: entry.reason for key, entry in record.entries.items() if entry.status == "failed"}
     left = conductor.queue.unfinished
-    return Outcome(choice, path, rows, record.totals(), left, failed, untracked)
+    return Outcome(choice, path, rows, record.totals(), left, failed, untracked, tracker.page)
 
 
 def assignments(space: Space, options: Options) -> Callable[[Cell], Assignment]:
@@ -160,17 +165,6 @@ def _register(space: Space, record: Record, tracker: Tracker, options: Options) 
         if exports and cell.seed == space.seeds[0]:
             tracker.register(cell, options.model, store=options.store, key=exports["classifier"], alias=alias)
             alias = None
-
-
-def _track_choice(space: Space, record: Record, tracker: Tracker, choice: Choice, *, complete: bool) -> None:
-    tracker.close_study(
-        selected=[each.as_dict(space) for each in choice.selected],
-        selected_cells=[cell for each in choice.selected for cell in each.cells],
-        table=_table(record),
-        figures=record.figures(),
-        price=_price(record),
-        complete=complete,
-    )
 
 
 def _price(record: Record) -> dict[str, float]:

@@ -27,10 +27,11 @@ from mlflow.entities import Run
 from mlflow_server import Server, empty_database, wait_for
 
 from co2l.errors import Co2lError
-from co2l.search.figures import accuracy_matrix, note, png
+from co2l.search.figures import accuracy_matrix, png
 from co2l.search.reports import Report
+from co2l.search.selection import Selected
 from co2l.search.space import Cell, Space, parse
-from co2l.search.tracking import Tracker, outbox
+from co2l.search.tracking import Tracker, outbox, pages
 from co2l.search.tracking import runs as mlflow_runs
 
 PNG = b"\x89PNG"
@@ -103,6 +104,12 @@ def done(step: int) -> Report:
     return Report("done", 1, 2, step, metrics, epochs_trained=step - 2, epochs_reused=2, result=RESULT)
 
 
+def selected(cell: Cell, score: float = 80.0) -> Selected:
+    """As `selection.select` chooses it for its buffer size."""
+    settings = cell.config.settings.model_dump(mode="json")
+    return Selected({"buffer_size": cell.values["buffer_size"]}, score, dict(cell.values), settings, (cell.key,))
+
+
 def runs(uri: str, study: str) -> tuple[list[Run], list[Run]]:
     """The study's runs and its cells' runs, as any client of the server sees them."""
     client = MlflowClient(uri)
@@ -135,22 +142,19 @@ def test_a_search_from_begin_to_selection(
     tracker.end(first.key, "finished", done(4))
     tracker.end(second.key, "failed", None, "the supcon loss became nan")
     tracker.end(third.key, "pruned", epoch(2))
-    chosen = [{"buffer_size": 50, "score": 80.0, "settings": {"eta": 0.1, "kappa": 0.1}}]
     table = [{"cell": first.key, "score": 80.0}, {"cell": second.key, "reason": "a, b"}]
     figure = Figure()
     figure.subplots().plot([1, 2])
     price = {"epochs_trained": 5, "epochs_reused": 2, "trial_hours": 0.25}
-    tracker.close_study(
-        selected=chosen, selected_cells=[first.key], table=table, figures={"history": figure}, price=price
-    )
+    tracker.close_study(selected=[selected(first)], table=table, figures={"history": figure}, price=price)
     assert tracker.close(60) == 0
 
     (parent,), children = runs(uri, study)
     assert parent.info.status == "FINISHED"
     assert parent.info.run_name == study
-    assert "| buffer_size | 50 |" in parent.data.tags["mlflow.note.content"]
     assert parent.data.metrics == {"price/epochs_trained": 5, "price/epochs_reused": 2, "price/trial_hours": 0.25}
-    assert yaml.safe_load(content(uri, parent, "selected.yaml", tmp_path)) == chosen
+    (chosen,) = yaml.safe_load(content(uri, parent, "selected.yaml", tmp_path))
+    assert (chosen["score"], chosen["group"], chosen["cells"]) == (80.0, {"buffer_size": 50}, [first.key])
     assert yaml.safe_load(content(uri, parent, "space.yaml", tmp_path))["axes"]["eta"] == [0.1, 0.5]
     rows = list(csv.DictReader(io.StringIO(content(uri, parent, "cells.csv", tmp_path).decode())))
     assert rows[1] == {"cell": second.key, "score": "", "reason": "a, b"}
@@ -158,11 +162,14 @@ def test_a_search_from_begin_to_selection(
 
     by_cell = {run.data.tags["co2l.cell"]: run for run in children}
     assert by_cell.keys() == {first.key, second.key, third.key}
-    link = f"[1](#/experiments/{parent.info.experiment_id}/runs/{by_cell[first.key].info.run_id})"
-    assert parent.data.tags["mlflow.note.content"].endswith(f"Selected trials: {link}")
+    experiment, told = parent.info.experiment_id, parent.data.tags["mlflow.note.content"]
+    address = f"#/experiments/{experiment}/runs/{by_cell[first.key].info.run_id}?workflowType=machine_learning"
+    assert f"| [η=0.1 κ=0.1 M=50]({address}) | 80.00 | 50 |" in told.splitlines()
+    assert f"[All trials by val/score]({tracker.page})" in told
+    assert f"![history](get-artifact?path=figures/history.png&run_uuid={parent.info.run_id})" in told
     assert {run.data.tags["mlflow.parentRunId"] for run in children} == {parent.info.run_id}
     run = by_cell[first.key]
-    assert (run.info.status, run.info.run_name) == ("FINISHED", "η=0.1 κ=0.1 M=50 seed 0")
+    assert (run.info.status, run.info.run_name) == ("FINISHED", "η=0.1 κ=0.1 M=50")
     assert run.data.tags["co2l.selected"] == "true"
     assert (run.data.tags["co2l.epochs_trained"], run.data.tags["co2l.epochs_reused"]) == ("2", "2")
     settings = first.config.settings.model_dump()
@@ -183,14 +190,14 @@ def test_the_same_runs_are_found_again(
     uri: str, opened: Callable[..., Tracker], cells: list[Cell], request: pytest.FixtureRequest
 ) -> None:
     study, (first, second, third, *_) = request.node.name, cells
-    nothing: dict[str, Any] = {"selected": [], "table": [], "figures": {}}
+    nothing: dict[str, Any] = {"table": [], "figures": {}}
     tracker = opened(uri)
     for cell in (first, second, third):
         tracker.begin(cell)
     for step in (1, 2, 3):
         tracker.report(first.key, epoch(step))
     tracker.end(first.key, "failed", None, "lost its node")
-    tracker.close_study(selected_cells=[first.key], price={"epochs_trained": 3}, **nothing)
+    tracker.close_study(selected=[selected(first)], price={"epochs_trained": 3}, **nothing)
     tracker.close(60)
 
     tracker = opened(uri)  # `second` and `third` are still running, as after the death of a driver
@@ -201,7 +208,7 @@ def test_the_same_runs_are_found_again(
     tracker.end(first.key, "finished", done(4))
     tracker.end(first.key, "finished", done(4))
     for _ in range(2):
-        tracker.close_study(selected_cells=[second.key], price={"epochs_trained": 4}, **nothing)
+        tracker.close_study(selected=[selected(second)], price={"epochs_trained": 4}, **nothing)
     tracker.close(60)
 
     (parent,), children = runs(uri, study)
@@ -230,7 +237,7 @@ def test_a_search_that_was_stopped_is_not_left_running(
     assert (parent.info.status, child.info.status) == ("KILLED", "KILLED")
     for complete, status in ((False, "KILLED"), (True, "FINISHED")):
         tracker = opened(uri)
-        tracker.close_study(selected=[], selected_cells=[], table=[], figures={}, price={}, complete=complete)
+        tracker.close_study(selected=[], table=[], figures={}, price={}, complete=complete)
         tracker.close(60)
         assert runs(uri, request.node.name)[0][0].info.status == status
 
@@ -325,9 +332,8 @@ def test_lost_replies_make_nothing_twice(
             tracker.begin(cell)
             tracker.report(cell.key, epoch(1))
             tracker.end(cell.key, "finished", done(2))
-        tracker.close_study(
-            selected=[], selected_cells=[few[attempt].key], table=[], figures={}, price={"epochs_trained": 6}
-        )
+        chosen = [selected(few[attempt])]
+        tracker.close_study(selected=chosen, table=[], figures={}, price={"epochs_trained": 6})
         assert tracker.close(60) == 0
     assert {call.split()[0] for call in told} >= {"create_experiment", "create_run", "log_batch", "delete_tag"}
     (parent,), children = runs(uri, request.node.name)
@@ -483,7 +489,37 @@ def test_the_accuracy_matrix_shows_every_number() -> None:
     assert png(figure).startswith(PNG)
 
 
-def test_a_note_is_a_table_of_what_was_selected() -> None:
-    lines = note([{"M": 200, "settings": {"eta": 0.5}}, {"M": 500, "seeds": [0, 1]}]).splitlines()
-    assert lines == ["|  | selected 1 | selected 2 |", "| --- | --- | --- |", "| M | 200 | 500 |", "| eta | 0.5 |  |"]
-    assert note([]) == "Nothing was selected."
+def test_a_note_leads_to_what_was_selected(space: Space, cells: list[Cell]) -> None:
+    note = pages.search_note(space, [selected(cell) for cell in cells[:2]], ["parallel_coordinate", "importance"])
+    places = {"experiment": "7", "study": "s", "table": "#t"}
+    lines = pages.resolved(note, {cells[0].key: "r"}.get, **places).splitlines()
+    assert lines[:4] == [
+        "| selected | val/score | buffer_size |",
+        "| --- | --- | --- |",
+        "| [η=0.1 κ=0.1 M=50](#/experiments/7/runs/r?workflowType=machine_learning) | 80.00 | 50 |",
+        "| η=0.1 κ=0.1 M=100 | 80.00 | 100 |",  # whose run never began, as far as the server knows
+    ]
+    assert [line for line in lines if "](" in line][1:] == [
+        "[All trials by val/score](#t)",
+        "![importance](get-artifact?path=figures/importance.png&run_uuid=s)",
+        "![parallel_coordinate](get-artifact?path=figures/parallel_coordinate.png&run_uuid=s)",
+    ]
+    assert pages.search_note(space, [], []).startswith("Nothing was selected.")
+
+
+def test_a_note_fits_a_tag_however_much_was_selected(space: Space, cells: list[Cell]) -> None:
+    many = [Selected({"M": i}, 80.0, {"variant": "a|b]c" * 99, "M": i}, {}, (cells[0].key,)) for i in range(300)]
+    note = pages.search_note(space, many, pages.FIGURES)
+    note = pages.resolved(note, lambda _: "r" * 32, experiment="1" * 18, study="s" * 32, table="t" * 100)
+    assert len(note) <= 5000
+    assert note.count("\n| [a b c") == 20
+    assert "and 280 more." in note
+
+
+def test_a_cell_is_named_in_the_letters_of_the_paper() -> None:
+    axes = {"eta": [0.5], "tau": [0.5], "kappa": [0.2], "kappa_star": [0.01], "E_t": [100], "batch_size": [512]}
+    keys = {"benchmark": "seq_cifar10", "axes": {**axes, "buffer_size": [200]}}
+    name = "η=0.5 τ=0.5 κ=0.2 κ*=0.01 E=100 b=512 M=200"
+    for seeds, names in (([0], [name]), ([0, 1], [f"{name} seed 0", f"{name} seed 1"])):
+        space = parse({**keys, "seeds": seeds}, "test")
+        assert [pages.run_name(space, cell) for cell in space.cells()] == names

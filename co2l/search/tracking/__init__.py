@@ -14,7 +14,7 @@ import math
 import numbers
 import re
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,8 +24,10 @@ from co2l.errors import Co2lError
 from co2l.search.document import VARIANT
 from co2l.search.evaluation import OverSeeds
 from co2l.search.reports import Report
+from co2l.search.selection import Selected
 from co2l.search.space import Cell, Space
 from co2l.search.tracking.outbox import Outbox, code, line, without_password
+from co2l.search.tracking.pages import evaluation_note, run_name, search_note
 from co2l.search.tracking.runs import Point, Record, check, database_of, leave_report
 
 if TYPE_CHECKING:  # it takes a second to import
@@ -35,10 +37,6 @@ Status = Literal["finished", "failed", "pruned", "killed"]
 
 ACCURACIES = ("class_il", "task_il", "domain_il", "score")
 METRICS = {"lr", *(f"{judge}/{name}" for judge in ("val", "test") for name in ACCURACIES)}  # and every loss
-SYMBOLS = {
-    **{"eta": "η", "tau": "τ", "kappa": "κ", "kappa_star": "κ*"},
-    **{"E_0": "E₀", "E_t": "E", "batch_size": "b", "buffer_size": "M"},
-}
 OPEN_SECONDS = 60
 _log = logging.getLogger(__name__)
 
@@ -46,8 +44,8 @@ _log = logging.getLogger(__name__)
 class Tracker:
     """Made by `open`. Its methods return at once; `close` waits for what was told to arrive."""
 
-    def __init__(self, space: Space, outbox: Outbox) -> None:
-        self._space, self._outbox = space, outbox
+    def __init__(self, space: Space, outbox: Outbox, record: Record) -> None:
+        self._space, self._outbox, self._record = space, outbox, record
         self._closed = False
 
     @classmethod
@@ -68,7 +66,7 @@ class Tracker:
             if outbox.error or not tried:
                 outbox.close(0)
                 raise _cannot_open(uri, outbox.error)
-        tracker = cls(space, outbox)
+        tracker = cls(space, outbox, record)
         tracker._put("start")
         return tracker
 
@@ -82,18 +80,19 @@ class Tracker:
         """Why nothing arrives at present, if so."""
         return line(self._outbox.error) if self._outbox.error else ""
 
+    @property
+    def page(self) -> str:
+        """Where the UI shows the study's trials, as the end of an address; empty before there is a connection."""
+        return self._record.page
+
     def begin(self, cell: Cell) -> None:
         """The cell starts, or starts again: its run is found again by its key."""
         config = cell.config.as_dict()
         split = {f"split.{name}": value for name, value in config.pop("split").items()}
         variant = {VARIANT: cell.values[VARIANT]} if VARIANT in cell.values else {}
         params = {**config.pop("settings"), **config, **split, **variant}
-        axes = [
-            str(value) if name == VARIANT else f"{SYMBOLS.get(name, name)}={_short(value)}"
-            for name, value in cell.values.items()
-        ]
-        name = " ".join([*axes, f"seed {cell.seed}"])
-        self._put("begin", cell=cell.key, name=name, params={key: str(value)[:6000] for key, value in params.items()})
+        told = {key: str(value)[:6000] for key, value in params.items()}
+        self._put("begin", cell=cell.key, name=run_name(self._space, cell), params=told)
 
     def report(self, cell_key: str, report: Report) -> None:
         """Never waits and never raises."""
@@ -102,7 +101,7 @@ class Tracker:
 
     def end(self, cell_key: str, status: Status, report: Report | None = None, reason: str = "") -> None:
         """The cell's run ends; `report` is the cell's last one, and brings the result if there is one."""
-        tags = {"co2l.status": status, "co2l.reason": reason[:2000]}
+        tags = {"co2l.status": status, **({"co2l.reason": reason[:2000]} if reason else {})}
         if report:
             tags["co2l.epochs_trained"] = str(report.epochs_trained)
             tags["co2l.epochs_reused"] = str(report.epochs_reused)
@@ -119,31 +118,23 @@ class Tracker:
     def close_study(
         self,
         *,
-        selected: Sequence[Mapping[str, Any]],
-        selected_cells: Collection[str],
+        selected: Sequence[Selected],
         table: Sequence[Mapping[str, Any]],
         figures: Mapping[str, Figure],
         price: Mapping[str, float],
         complete: bool = True,
     ) -> None:
-        """The outcome: what was selected and the keys of its cells, a row per cell, figures, and the price paid.
+        """The outcome: what was selected, a row per cell, figures, and the price paid.
 
         Not `complete` if cells are left to run: then the study's run ends as killed.
         """
-        from co2l.search.figures import note, outcome
+        from co2l.search.figures import outcome
 
-        files = outcome(self._space.canonical(), table, selected=selected, figures=figures)
-        self._conclude(
-            files, f"{self._about()}\n\n{note(selected)}", price, {}, complete=complete, cells=sorted(selected_cells)
-        )
-
-    def _about(self) -> str:
-        """What the study is, in the words of the page that shows its run."""
-        space = self._space
-        tried = ", ".join(f"`{name}`" for name in space.axes)
-        share = f"{space.validation.fraction:.0%} of the training data"
-        what = f"**{space.method}** on **{space.benchmark}**: {space.algorithm} over {tried}"
-        return f"{what}, chosen by `{space.objective}` on {share}. Files: `selected.yaml`, `cells.csv`, `figures/`."
+        chosen = [each.as_dict(self._space) for each in selected]
+        files = outcome(self._space.canonical(), table, selected=chosen, figures=figures)
+        cells = sorted({cell for each in selected for cell in each.cells})
+        note = search_note(self._space, selected, figures)
+        self._conclude(files, note, price, {}, complete=complete, cells=cells)
 
     def register(self, cell: Cell, model: str, *, store: str, key: str, alias: str | None) -> None:
         """The classifier of the cell, exported under `key`, becomes a version of a model in the registry."""
@@ -160,7 +151,7 @@ class Tracker:
         complete: bool = True,
     ) -> None:
         """The outcome: mean ± std over seeds for every configuration, a row per cell, and the price paid."""
-        from co2l.search.figures import note, outcome
+        from co2l.search.figures import outcome
 
         shown = [
             {"configuration": row.name, "seeds": len(row.seeds), **{name: row.shown(name) for name in row.accuracies}}
@@ -174,7 +165,7 @@ class Tracker:
                 if (std := row.std(name)) is not None:
                     metrics[f"{of}test/{name}/std"] = std
         files = outcome(self._space.canonical(), table, tested=shown)
-        self._conclude(files, note(shown, "test accuracy"), price, metrics, complete=complete)
+        self._conclude(files, evaluation_note(self._space, rows), price, metrics, complete=complete)
 
     def _conclude(
         self,
@@ -227,10 +218,6 @@ def _points(report: Report) -> list[Point]:
 
 def _is_finite(value: object) -> bool:
     return isinstance(value, numbers.Real) and math.isfinite(value)
-
-
-def _short(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _cannot_open(uri: str, error: Exception | None) -> Co2lError:

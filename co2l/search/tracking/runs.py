@@ -17,6 +17,7 @@ from co2l.errors import Co2lError
 from co2l.search.space import Space
 from co2l.search.tracking.models import register
 from co2l.search.tracking.outbox import code
+from co2l.search.tracking.pages import resolved, table_address, view_tag
 
 if TYPE_CHECKING:  # it takes seconds to import, which the background thread does
     from mlflow import MlflowClient
@@ -28,7 +29,6 @@ KINDS = {"search": ("study", "trial"), "evaluation": ("evaluation", "seed")}  # 
 RUN_STATUS = {"finished": "FINISHED", "failed": "FAILED", "pruned": "KILLED", "killed": "KILLED"}
 REPORTS = "co2l/reports"  # the experiment of all reports
 REQUEST_SECONDS, LOCK_SECONDS = 10, 5
-LINKS = 20  # of about 60 characters each, in a tag that holds 5000
 BATCH = 900  # metrics in one request; MLflow takes 1000 of everything
 
 
@@ -49,6 +49,7 @@ class Record:
         self.uri, self.study, self.space, self.artifact_root = uri, study, space, artifact_root
         self.kind, self.kind_of_child = KINDS[space.split.kind]
         self.children: dict[str, _Child] = {}
+        self.page = ""  # the end of the address at which the UI shows the children
 
     def perform(self, operation: dict[str, Any], again: bool) -> None:
         """`again` if it was tried before: then it may have been performed and only the reply was lost."""
@@ -70,6 +71,8 @@ class Record:
             register(self.client, self.children[cell].run, **content)
         elif kind == "start":
             self.client.update_run(self.parent, "RUNNING")
+            view = view_tag(self.space, self.study, self.parent, at)
+            self.client.set_experiment_tag(self.experiment, *view)
         elif kind == "stop":
             self.client.set_terminated(self.parent, "KILLED", at)
 
@@ -89,6 +92,7 @@ class Record:
             tags |= {"co2l.method": self.space.method, "co2l.algorithm": self.space.algorithm}
             found = self.client.create_run(self.experiment, tags=tags, run_name=self.study)
         self.parent = found.info.run_id
+        self.page = table_address(self.experiment, self.parent)
         self._look_up()
 
     def _look_up(self, condition: str = "") -> None:
@@ -192,15 +196,15 @@ class Record:
             history = sorted(self.client.get_metric_history(self.parent, key), key=lambda point: point.step)
             if not history or history[-1].value != value:
                 self.client.log_metric(self.parent, key, value, at, len(history))
-        self.client.set_tag(self.parent, "mlflow.note.content", note + self._links(cells))
+        self.client.set_tag(self.parent, "mlflow.note.content", self._resolved(note))
         self.client.set_terminated(self.parent, RUN_STATUS[status], at)
         upload(self.client, self.parent, {name: base64.b64decode(content) for name, content in files.items()})
 
-    def _links(self, cells: Collection[str]) -> str:
-        """To the runs of these cells, as the MLflow UI addresses them; few enough for a tag."""
-        runs = [self.children[cell].run for cell in sorted(cells) if cell in self.children][:LINKS]
-        links = [f"[{i + 1}](#/experiments/{self.experiment}/runs/{run})" for i, run in enumerate(runs)]
-        return f"\n\nSelected trials: {' '.join(links)}" if links else ""
+    def _resolved(self, note: str) -> str:
+        def run_of(cell: str) -> str | None:
+            return self.children[cell].run if cell in self.children else None
+
+        return resolved(note, run_of, experiment=self.experiment, study=self.parent, table=self.page)
 
     def _remove_tag(self, run: str, tag: str) -> None:
         try:
