@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
+
+if sys.version_info < (3, 11):  # noqa: UP036  pip refuses these; who runs from a clone is told here, not by a SyntaxError
+    sys.stderr.write("co2l: this is Python %d.%d; co2l needs 3.11 or later\n" % sys.version_info[:2])  # noqa: UP031
+    sys.exit(2)
 
 if TYPE_CHECKING:
     from pathlib import Path

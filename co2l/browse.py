@@ -17,7 +17,7 @@ def browse(uri: str, page: str) -> list[str]:
     """Lines that can be copied as they are: paths as seen from here, and a port that nobody uses."""
     if uri.startswith("http"):
         return [f"browse: {uri.rstrip('/')}/{page}"]
-    port = next(filter(_is_free, PORTS), PORTS[0])
+    port = next(filter(is_free, PORTS), PORTS[0])
     if uri.startswith(SQLITE):
         uri = SQLITE + _from_here(uri.removeprefix(SQLITE))
     command = f"browse: {_mlflow()} ui --backend-store-uri {shlex.quote(uri)}"
@@ -39,7 +39,8 @@ def _from_here(path: str) -> str:
     return path if below.startswith(os.pardir) else below
 
 
-def _is_free(port: int) -> bool:
+def is_free(port: int) -> bool:
+    """Whether a server on this machine may have it."""
     with socket.socket() as tried:
         tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

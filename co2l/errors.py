@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
+CLUSTER_EXTRA = "pip install -c constraints.txt -e '.[cluster]'"  # in a clone; what one machine alone does not need
+
 
 class Co2lError(Exception):
     """Printed by every command as one line without a traceback; the command then exits with code 2."""

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from co2l.console import FAILED, INTERRUPTED, OK, Help, execute, interruptible
+from co2l.console import FAILED, INTERRUPTED, OK, Parser, execute, interruptible
 from co2l.engine_arguments import add_engine_arguments, options_of, storage_of, study_of, with_resources
 from co2l.errors import Co2lError
 
@@ -27,12 +27,11 @@ exit codes: 0 done, 1 some cells failed, 2 wrong input or data, 130 interrupted 
 
 
 def parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser(
+    p = Parser(
         prog="python -m co2l.evaluate",
         usage="python -m co2l.evaluate (--study NAME | --config FILE | --space FILE) [options]",
         description="Train chosen configurations on the full training set and test them.",
         epilog=EXAMPLE,
-        formatter_class=Help,
     )
     group = p.add_argument_group("what is evaluated")
     what = group.add_mutually_exclusive_group(required=True)

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from co2l.console import FAILED, OK, Help, execute
+from co2l.console import FAILED, OK, Parser, execute
 from co2l.engine_arguments import add_place_arguments, root_of, storage_of, store_of, tracking_of
 from co2l.errors import Co2lError
 
@@ -27,11 +27,10 @@ exit codes: 0 done, 1 written but not logged to MLflow, 2 wrong input"""
 
 
 def parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser(
+    p = Parser(
         prog="python -m co2l.report",
         description="Write the paper's tables and figures with our numbers beside its own.",
         epilog=EXAMPLE,
-        formatter_class=Help,
     )
     p.add_argument("--study", metavar="NAME", action="append", default=[], help="with its evaluation; default: all")
     add_place_arguments(p.add_argument_group("what it reads"))

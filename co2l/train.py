@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from co2l.console import INTERRUPTED, OK, Help, add_run_arguments, execute
+from co2l.console import INTERRUPTED, OK, Parser, add_run_arguments, execute
 
 EXAMPLE = """\
 example:
@@ -16,11 +16,10 @@ exit codes: 0 done, 2 wrong input or data, 130 interrupted (state saved)"""
 
 
 def parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser(
+    p = Parser(
         prog="python -m co2l.train",
         description="Train one continual run and evaluate it on validation data.",
         epilog=EXAMPLE,
-        formatter_class=Help,
     )
     p.add_argument("--benchmark", default="seq_digits", help="task stream to learn (default: seq_digits)")
     p.add_argument("--method", default="co2l", help="how to learn it (default: co2l)")

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from co2l.console import FAILED, INTERRUPTED, OK, Help, execute, interruptible
+from co2l.console import FAILED, INTERRUPTED, OK, Parser, execute, interruptible
 from co2l.engine_arguments import add_engine_arguments, options_of, study_of, with_resources
 from co2l.errors import Co2lError
 
@@ -26,13 +26,11 @@ exit codes: 0 done, 1 nothing could be selected, 2 wrong input or data, 130 inte
 
 
 def parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser(
+    p = Parser(
         prog="python -m co2l.tune",
         usage="python -m co2l.tune --space FILE [options]",
         description="Search the settings of a space; nothing of the test data is read.",
         epilog=EXAMPLE,
-        formatter_class=Help,
-        allow_abbrev=False,  # what is submitted to a cluster is read twice, and must mean the same
     )
     what = p.add_argument_group("what is searched")
     what.add_argument("--space", metavar="FILE", help="search space, as search_spaces/seq_digits.yaml")

@@ -5,11 +5,23 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from co2l.console import OK, WRONG_INPUT, execute
+from co2l.console import OK, WRONG_INPUT, Parser, execute
+
+EXAMPLE = """\
+examples:
+  python -m co2l.cluster check cluster/gpu.yaml --space search_spaces/seq_cifar10.yaml
+  python -m co2l.cluster check docker-compose.yml --offline
+
+python -m co2l.cluster COMMAND --help shows a command's flags.
+exit codes: 0 done, 2 something is wrong"""
 
 
 def parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser(prog="python -m co2l.cluster", description=__doc__)
+    p = Parser(
+        prog="python -m co2l.cluster",
+        description="Check a cluster's file before money is spent; run what its head needs beside Ray.",
+        epilog=EXAMPLE,
+    )
     commands = p.add_subparsers(dest="command", required=True, metavar="COMMAND")
     check = commands.add_parser("check", help="what is wrong with a cluster's file, and what it needs and does not get")
     check.add_argument("file", type=Path, metavar="FILE", help="as cluster/gpu.yaml")

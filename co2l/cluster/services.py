@@ -16,6 +16,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+from co2l.browse import is_free
 from co2l.cluster import postgres
 from co2l.errors import Co2lError
 
@@ -24,6 +25,9 @@ START_SECONDS = 300.0
 
 def serve(folder: Path, port: int) -> Path:
     """Start what does not run yet, and say in which file drivers find the way to it."""
+    address = f"http://127.0.0.1:{port}"
+    if not healthy(address) and not is_free(port):
+        raise Co2lError("another program uses this port", where=f"127.0.0.1:{port}", fix="give another one with --port")
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o711)
     postgres.start(folder / "postgres")
@@ -40,12 +44,11 @@ def serve(folder: Path, port: int) -> Path:
     )
     driver = {
         "CO2L_STORAGE": study,
-        "CO2L_TRACKING_URI": f"http://127.0.0.1:{port}",
+        "CO2L_TRACKING_URI": address,
         "MLFLOW_TRACKING_USERNAME": server["MLFLOW_AUTH_ADMIN_USERNAME"],
         "MLFLOW_TRACKING_PASSWORD": server["MLFLOW_AUTH_ADMIN_PASSWORD"],
     }
     _write(folder / "driver.env", _as_shell(driver))
-    address = driver["CO2L_TRACKING_URI"]
     if not healthy(address):
         log = folder / "mlflow.log"
         options = ["--host", "127.0.0.1", "--port", str(port), "--artifacts", str(folder / "artifacts")]

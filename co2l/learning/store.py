@@ -25,7 +25,7 @@ import fsspec
 import torch
 from fsspec.implementations.local import LocalFileSystem
 
-from co2l.errors import Co2lError
+from co2l.errors import CLUSTER_EXTRA, Co2lError
 
 _KEY = re.compile(r"[0-9a-f]+(/[0-9a-f]+)?")
 _HEADER = "co2l-state 1 {sha256} {length:020d}\n"
@@ -45,7 +45,8 @@ class Store:
             # Other machines write here too, so a cached listing would hide what they have finished.
             self._fs, self._folder = fsspec.url_to_fs(self.root, use_listings_cache=False)
         except (ImportError, ValueError) as error:
-            raise Co2lError(f"cannot open this store: {error}", where=self.root) from error
+            fix = f"in a clone: {CLUSTER_EXTRA}" if isinstance(error, ImportError) else "give a folder or an fsspec URL"
+            raise Co2lError(f"cannot open this store: {error}", where=self.root, fix=fix) from error
         self._unfinished = f"{self._folder}/unfinished"  # no key's name: it is not hexadecimal
         self._local = isinstance(self._fs, LocalFileSystem)
         self._sweep()

@@ -5,6 +5,7 @@ Whether the values make sense for a benchmark and a method is checked in `co2l.s
 
 from __future__ import annotations
 
+import difflib
 import itertools
 import math
 import random
@@ -166,7 +167,9 @@ def read(path: str | Path) -> object:
         raise Co2lError("not a text file", where=str(path), fix="a search space is YAML in UTF-8") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        fix = "give the path of a search space, such as search_spaces/seq_digits.yaml"
+        near = difflib.get_close_matches(Path(path).name, [each.name for each in Path(path).parent.glob("*.yaml")], n=1)
+        fix = f"give the path of a search space as seen from {Path.cwd()}"
+        fix = f"did you mean '{Path(path).with_name(near[0])}'?" if near else fix
         raise Co2lError(f"cannot be read ({reason})", where=str(path), fix=fix) from None
     try:
         return yaml.load(text, _Loader)

@@ -19,7 +19,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.storages import BaseStorage, InMemoryStorage, RDBStorage
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from co2l.errors import Co2lError
+from co2l.errors import CLUSTER_EXTRA, Co2lError
 from co2l.learning.config import VERSION
 from co2l.search.document import Range, Value
 from co2l.search.lease import Lease, Read, Write, refuse_second_driver
@@ -330,7 +330,7 @@ def _reaching(place: str) -> Iterator[None]:
         if "locked" in reason:
             fix = "another process writes to it: wait for that one to end, or give another --storage"
         elif isinstance(error, ImportError):
-            fix = "install the driver of that database; for PostgreSQL: pip install 'co2l[cluster]'"
+            fix = f"install the driver of that database; for PostgreSQL: {CLUSTER_EXTRA}"
         else:
             fix = "check that the database runs and --storage is right; the same command then continues"
         raise Co2lError(f"the storage cannot be used ({reason})", where=place, fix=fix) from None

@@ -26,7 +26,7 @@ def binaries() -> Path:
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb")) or [Path(shutil.which("initdb") or "")]
     if not found[-1].is_file():
         pytest.skip("no PostgreSQL server is installed (initdb is not found)")
-    pytest.importorskip("psycopg", reason="the driver of PostgreSQL is not installed: pip install 'co2l[cluster]'")
+    pytest.importorskip("psycopg", reason="the driver of PostgreSQL is not installed: pip install -e '.[cluster]'")
     return found[-1].parent
 
 

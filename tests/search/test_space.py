@@ -43,8 +43,11 @@ def test_bad_spaces(name: str, tmp_path: Path) -> None:
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     for path, reason in ((tmp_path / "missing.yaml", "No such file"), (tmp_path, "Is a directory")):
-        with pytest.raises(Co2lError, match=f"{path}: cannot be read \\({reason}.*search_spaces"):
+        with pytest.raises(Co2lError, match=f"{path}: cannot be read \\({reason}.*as seen from {Path.cwd()}"):
             load(path)
+    (tmp_path / "seq_digits.yaml").write_text("")
+    with pytest.raises(Co2lError, match=r"cannot be read .* did you mean '.*/seq_digits.yaml'\?"):
+        load(tmp_path / "seq_digit.yaml")
     binary = tmp_path / "binary.yaml"
     binary.write_bytes(b"\xff\xfe\x00benchmark")
     with pytest.raises(Co2lError, match=r"binary.yaml: not a text file"):
