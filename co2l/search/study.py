@@ -267,6 +267,7 @@ def _figures(storage: BaseStorage, name: str) -> dict[str, Any]:
         with warnings.catch_warnings(), contextlib.suppress(ValueError, RuntimeError, ZeroDivisionError):
             warnings.simplefilter("ignore")
             drawn[kind] = plot(study).figure
+            drawn[kind].set_layout_engine("tight")  # else long names of settings are cut off
     pyplot.close("all")  # the figures live on; pyplot's own list of them would only grow
     return drawn
 
