@@ -65,16 +65,6 @@ def execute(command: Callable[[], int]) -> NoReturn:
     sys.exit(code)
 
 
-def add_run_arguments(p: argparse.ArgumentParser) -> None:
-    """Where a run in this process finds and leaves things, and how much it says."""
-    p.add_argument("--data", help="folder of the datasets (default: $CO2L_DATA or ./data)")
-    p.add_argument("--root", default="runs", help="where states and results go; a folder or URL (default: runs)")
-    p.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, … (default: auto)")
-    p.add_argument("--save-every", type=float, default=60.0, metavar="SECONDS", help="between mid-task states")
-    p.add_argument("--quiet", action="store_true", help="no progress, only the result")
-    p.add_argument("--json", action="store_true", help="print the result as JSON")
-
-
 @contextmanager
 def interruptible() -> Iterator[Callable[[], bool]]:
     """Inside, the first Ctrl-C or SIGTERM only makes the yielded function true; a second one ends at once."""

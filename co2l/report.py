@@ -29,6 +29,7 @@ exit codes: 0 done, 1 written but not logged to MLflow, 2 wrong input"""
 def parser() -> argparse.ArgumentParser:
     p = Parser(
         prog="python -m co2l.report",
+        usage="python -m co2l.report [options]",
         description="Write the paper's tables and figures with our numbers beside its own.",
         epilog=EXAMPLE,
     )

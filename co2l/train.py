@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from co2l.console import INTERRUPTED, OK, Parser, add_run_arguments, execute
+from co2l.console import INTERRUPTED, OK, Parser, execute
 
 EXAMPLE = """\
 example:
@@ -18,16 +18,24 @@ exit codes: 0 done, 2 wrong input or data, 130 interrupted (state saved)"""
 def parser() -> argparse.ArgumentParser:
     p = Parser(
         prog="python -m co2l.train",
+        usage="python -m co2l.train [options]",
         description="Train one continual run and evaluate it on validation data.",
         epilog=EXAMPLE,
     )
-    p.add_argument("--benchmark", default="seq_digits", help="task stream to learn (default: seq_digits)")
-    p.add_argument("--method", default="co2l", help="how to learn it (default: co2l)")
-    p.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="a setting; repeatable")
-    p.add_argument("--seed", type=int, default=0, help="seed of the run (default: 0)")
-    p.add_argument("--validation", type=float, default=0.1, metavar="SHARE", help="validation share (default: 0.1)")
-    p.add_argument("--split-seed", type=int, default=0, help="seed of the validation split (default: 0)")
-    add_run_arguments(p)
+    what = p.add_argument_group("what is learned")
+    what.add_argument("--benchmark", default="seq_digits", help="task stream to learn (default: seq_digits)")
+    what.add_argument("--method", default="co2l", help="how to learn it (default: co2l)")
+    what.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="a setting; repeatable")
+    what.add_argument("--seed", type=int, default=0, help="seed of the run (default: 0)")
+    what.add_argument("--validation", type=float, default=0.1, metavar="SHARE", help="validation share (default: 0.1)")
+    what.add_argument("--split-seed", type=int, default=0, help="seed of the validation split (default: 0)")
+    where = p.add_argument_group("where it runs and what it leaves")
+    where.add_argument("--root", default="runs", help="where states and results go; a folder or URL (default: runs)")
+    where.add_argument("--data", help="folder of the datasets (default: $CO2L_DATA or ./data)")
+    where.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, … (default: auto)")
+    where.add_argument("--save-every", type=float, default=60.0, metavar="SECONDS", help="between mid-task states")
+    p.add_argument("--quiet", action="store_true", help="no progress, only the result")
+    p.add_argument("--json", action="store_true", help="print the result as JSON")
     return p
 
 

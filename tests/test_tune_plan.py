@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -148,12 +147,3 @@ def test_a_missing_file_and_no_file(capsys: pytest.CaptureFixture[str]) -> None:
     assert here("--space", "nowhere.yaml", "--plan") == 2
     assert "nowhere.yaml: cannot be read (No such file or directory); give the path" in capsys.readouterr().err
     assert here("--plan") == 2
-
-
-def test_help_fits_one_screen_without_waiting_for_torch() -> None:
-    code = "import sys, co2l.tune; co2l.tune.parser().print_help(); assert 'torch' not in sys.modules"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
-    lines = done.stdout.splitlines()
-    assert len(lines) <= 52
-    assert re.search(r"examples:\n  python -m co2l.tune --space search_spaces/\w+.yaml", done.stdout)
-    assert "exit codes" in done.stdout

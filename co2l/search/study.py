@@ -326,7 +326,8 @@ def _reaching(place: str) -> Iterator[None]:
     try:
         yield
     except (sqlalchemy.exc.SQLAlchemyError, optuna.exceptions.OptunaError, RuntimeError, ImportError) as error:
-        cause = error.__cause__ or error if isinstance(error, optuna.exceptions.OptunaError) else error
+        told = isinstance(error, (optuna.exceptions.OptunaError, ImportError))  # in Optuna's words
+        cause = error.__cause__ or error if told else error
         reason = str(getattr(cause, "orig", None) or cause).strip().splitlines()[0]
         if "locked" in reason:
             fix = "another process writes to it: wait for that one to end, or give another --storage"

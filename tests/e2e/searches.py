@@ -34,7 +34,7 @@ class Undisturbed:
 
 
 def write_space(folder: Path, **changes: Any) -> Path:
-    (folder / "small.yaml").write_text(yaml.safe_dump({**SPACE, **changes}))
+    (folder / "small.yaml").write_text(yaml.safe_dump({**SPACE, **changes}, sort_keys=False))
     return folder
 
 

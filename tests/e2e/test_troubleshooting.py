@@ -1,0 +1,293 @@
+"""docs/troubleshooting.md: every mistake in its table is made, and the documented answer is what the program prints."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import os
+import pty
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from commands import environment, start
+from searches import SPACE, driven, write_space
+
+from co2l import console
+from co2l.search.space import load
+from co2l.search.study import Record
+
+ROOT = Path(__file__).resolve().parents[2]
+TEXT = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
+ROWS = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in TEXT.splitlines() if line.startswith("| ")]
+DOCUMENTED = {row[0]: row[2].strip("` ") for row in ROWS if len(row) == 3 and row[0] != "mistake"}
+
+LONG = ["--set", "E_0=400", "--set", "E_t=400", "--save-every", "0.05"]
+
+
+def run(*command: str, cwd: Path, **changes: str) -> str:
+    """What a command that is refused prints."""
+    done = subprocess.run(
+        command, cwd=cwd, env=environment(**changes), capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode != 0, done.stdout
+    return done.stdout + done.stderr
+
+
+def python(*arguments: str, cwd: Path, **changes: str) -> str:
+    return run(sys.executable, *arguments, cwd=cwd, **changes)
+
+
+def flag(folder: Path) -> str:
+    return python("-m", "co2l.tune", "--spaces", "search_spaces/seq_digits.yaml", cwd=folder)
+
+
+def key(folder: Path) -> str:
+    return python("-m", "co2l.train", "--set", "kapa=0.1", cwd=folder)
+
+
+def key_of_a_space(folder: Path) -> str:
+    (folder / "wrong.yaml").write_text("benchmark: seq_digits\nsetings: {}\naxes: {kappa: [0.1]}\n")
+    return python("-m", "co2l.tune", "--space", "wrong.yaml", cwd=folder)
+
+
+def wrong_folder(folder: Path) -> str:
+    return python("-m", "co2l.tune", "--space", "search_spaces/seq_digits.yaml", cwd=folder)
+
+
+def wrong_root(folder: Path) -> str:
+    return python("-m", "co2l.evaluate", "--study", "seq_digits", cwd=folder)
+
+
+def wrong_environment(folder: Path) -> str:
+    return python("-I", "-S", "-m", "co2l.tune", cwd=folder)  # as a Python in which nothing was installed
+
+
+def no_data(folder: Path) -> str:
+    return python("-m", "co2l.train", "--benchmark", "seq_tiny_imagenet", cwd=folder, CO2L_DATA="")
+
+
+def no_network(folder: Path) -> str:
+    nobody = "http://127.0.0.1:9"  # a proxy that is not there
+    proxies = {"http_proxy": nobody, "https_proxy": nobody, "no_proxy": ""}
+    return python("-m", "co2l.train", "--benchmark", "seq_cifar10", cwd=folder, CO2L_DATA="", **proxies)
+
+
+@contextmanager
+def taken_port() -> Iterator[str]:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        yield str(taken.getsockname()[1])
+
+
+def port_of_mlflow(folder: Path) -> str:
+    with taken_port() as port:
+        server = ["-m", "mlflow", "ui", "--workers", "1", "--backend-store-uri", "sqlite:///mlflow.db", "--port", port]
+        quick = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+        return python(*server, cwd=folder, **quick)
+
+
+def port_of_a_head(folder: Path) -> str:
+    with taken_port() as port:
+        return python("-m", "co2l.cluster", "serve", "--folder", "head", "--port", port, cwd=folder)
+
+
+def other_space(folder: Path) -> str:
+    write_space(folder)
+    with Record.open(f"sqlite:///{folder}/runs.db", "small", load(folder / "small.yaml")).lease.beating():
+        pass  # a search that ended
+    write_space(folder, axes={**SPACE["axes"], "kappa": [0.1, 0.3]})
+    storage = ["--storage", f"sqlite:///{folder}/runs.db"]
+    return python("-m", "co2l.tune", "--space", "small.yaml", *storage, cwd=folder)
+
+
+def full_disk(folder: Path) -> str:
+    """A disk of 64 kB in a mount namespace of our own."""
+    (folder / "runs").mkdir()
+    alone = ["unshare", "--map-root-user", "--mount", "sh", "-c"]
+    mount = "mount -t tmpfs -o size=64k none runs"
+    if not shutil.which("unshare") or subprocess.run([*alone, mount], cwd=folder, check=False).returncode:
+        pytest.skip("this user cannot mount a small disk; tests/e2e/test_train.py fills one in another way")
+    train = [sys.executable, "-m", "co2l.train", "--set", "E_0=1", "--set", "E_t=1"]
+    return run(*alone, f'{mount} && exec "$@"', "sh", *train, cwd=folder)
+
+
+def old_python_installs(folder: Path) -> str:
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, folder)
+    (folder / "co2l").mkdir()
+    (folder / "co2l" / "__init__.py").touch()
+    told = ["--no-deps", "--no-build-isolation", "--python-version", "3.8", "--target", "nowhere", "--no-index"]
+    return python("-m", "pip", "install", *told, ".", cwd=folder)
+
+
+def old_python(folder: Path) -> str:
+    pretend = "import runpy, sys; sys.version_info = (3, 8, 18); runpy.run_module('co2l.tune', run_name='__main__')"
+    return python("-c", pretend, cwd=folder)
+
+
+def without(package: str, folder: Path, *command: str) -> str:
+    """The command in an environment that lacks the package."""
+    (folder / "sitecustomize.py").write_text(
+        "import sys\n"
+        "class Missing:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name.split('.')[0] == '{package}':\n"
+        f"            raise ModuleNotFoundError(\"No module named '{package}'\", name=name)\n"
+        "sys.meta_path.insert(0, Missing())\n"
+    )
+    return python(*command, cwd=folder, PYTHONPATH=f"{folder}:{ROOT}")
+
+
+def no_driver(folder: Path) -> str:
+    write_space(folder)
+    storage = ["--storage", "postgresql://me@nowhere/studies"]
+    return without("psycopg", folder, "-m", "co2l.tune", "--space", "small.yaml", *storage)
+
+
+def no_bucket(folder: Path) -> str:
+    return without("s3fs", folder, "-m", "co2l.train", "--root", "s3://bucket/runs")
+
+
+def interrupted_run(folder: Path) -> str:
+    process = start("co2l.train", *LONG, cwd=folder)
+    while not list(folder.rglob("*.partial")):
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    return interrupted(process)
+
+
+def interrupted_search(folder: Path) -> str:
+    write_space(folder, settings={"E_0": 400, "E_t": 400})
+    process = start("co2l.tune", "--space", "small.yaml", "--save-every", "0.05", cwd=folder)
+    while not (driven(folder / "runs") and list(folder.rglob("*.partial"))):
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    return interrupted(process)
+
+
+def interrupted(process: subprocess.Popen[str]) -> str:
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == console.INTERRUPTED
+    return out + err
+
+
+MISTAKES: dict[str, Callable[[Path], str]] = {
+    "typo in a flag": flag,
+    "typo in a key": key,
+    "typo in a space": key_of_a_space,
+    "wrong folder": wrong_folder,
+    "wrong `--root`": wrong_root,
+    "wrong environment": wrong_environment,
+    "no data": no_data,
+    "no data and no network": no_network,
+    "port in use": port_of_mlflow,
+    "port in use on a head": port_of_a_head,
+    "study exists with another space": other_space,
+    "disk full": full_disk,
+    "old Python, installing": old_python_installs,
+    "old Python, in a clone": old_python,
+    "missing extra, database": no_driver,
+    "missing extra, bucket": no_bucket,
+    "interrupted run": interrupted_run,
+    "interrupted search": interrupted_search,
+}
+
+
+def test_every_documented_mistake_is_made_here() -> None:
+    assert DOCUMENTED.keys() == MISTAKES.keys()
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_the_documented_answer_is_what_is_printed(mistake: str, tmp_path: Path) -> None:
+    printed = MISTAKES[mistake](tmp_path)
+    pattern = ".*".join(map(re.escape, DOCUMENTED[mistake].split("…")))
+    assert any(re.fullmatch(pattern, line) for line in printed.splitlines()), f"{DOCUMENTED[mistake]}\n{printed}"
+    assert "Traceback" not in printed
+    if DOCUMENTED[mistake].startswith("co2l: "):
+        assert printed.count("\n") == 1, printed
+
+
+def test_an_old_python_can_read_what_tells_it_so() -> None:
+    """The check is in the first file that is imported, before anything that an older Python cannot parse."""
+    source = (ROOT / "co2l" / "__init__.py").read_text(encoding="utf-8")
+    body = ast.parse(source, feature_version=(3, 7)).body
+    check = next(i for i, node in enumerate(body) if isinstance(node, ast.If) and "version_info" in ast.unparse(node))
+    before = {name.name for node in body[:check] if isinstance(node, ast.Import) for name in node.names}
+    assert before == {"sys"}
+    minimum = re.search(r'requires-python = ">=(\d+)\.(\d+)"', (ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert minimum is not None
+    assert f"({minimum[1]}, {minimum[2]})" in ast.unparse(body[check])
+    assert f"needs {minimum[1]}.{minimum[2]} or later" in source
+
+
+def test_the_exit_codes_are_documented() -> None:
+    codes = {int(row[0]) for row in ROWS if len(row) == 2 and row[0].isdigit()}
+    assert codes == {console.OK, console.FAILED, console.WRONG_INPUT, console.INTERRUPTED}
+
+
+def test_a_free_port_is_proposed_where_the_usual_one_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    from co2l import browse
+
+    with taken_port() as port:
+        monkeypatch.setattr(browse, "PORTS", range(int(port), int(port) + 50))
+        command, page = browse.browse("sqlite:////somewhere/mlflow.db", "#/page")
+        other = re.search(r" --port (\d+)$", command)
+        assert other is not None
+        assert int(other[1]) > int(port)
+        assert page == f"  then: http://127.0.0.1:{other[1]}/#/page"
+    command, _ = browse.browse("sqlite:////somewhere/mlflow.db", "#/page")
+    assert "--port" not in command
+    assert browse.browse("http://host:5000/", "#/page") == ["browse: http://host:5000/#/page"]
+
+
+def test_what_is_printed_to_browse_can_be_typed_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from co2l import browse
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / ".venv" / "bin" / "python"))
+    monkeypatch.setenv("PATH", "")
+    command, _ = browse.browse(f"sqlite:///{tmp_path}/runs/mlflow.db", "")
+    assert command.startswith("browse: .venv/bin/python -m mlflow ui --backend-store-uri sqlite:///runs/mlflow.db")
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    (tmp_path / ".venv" / "bin" / "mlflow").touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / ".venv" / "bin"))
+    command, _ = browse.browse(f"sqlite:///{tmp_path}/runs/mlflow.db", "")
+    assert command.startswith("browse: mlflow ui ")
+
+
+SHORTEST = ["--set", "E_0=1", "--set", "E_t=1", "--set", "probe_epochs=1"]
+
+
+@pytest.mark.parametrize("colour", [{}, {"NO_COLOR": "1"}])
+def test_a_terminal_has_colours_unless_they_are_not_wanted(colour: dict[str, str], tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    settings = {name: value for name, value in environment(TERM="xterm-256color").items() if name != "NO_COLOR"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "co2l.train", *SHORTEST],
+        cwd=tmp_path,
+        env={**settings, **colour},
+        stdout=theirs,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    shown = b""
+    with contextlib.suppress(OSError):  # how a terminal says that nobody writes to it any more
+        while read := os.read(ours, 65536):
+            shown += read
+    os.close(ours)
+    assert process.wait(timeout=60) == 0
+    assert b"Class-IL" in shown
+    assert b"\x1b[2K" in shown, "a line that is drawn anew shows that this is a terminal"
+    colours = re.findall(rb"\x1b\[[\d;]*?\b(?:3[0-8]|4[0-8]|9[0-7])\b[\d;]*m", shown)
+    assert bool(colours) == (not colour), colours

@@ -1,0 +1,92 @@
+"""All commands alike: help that fits a screen, one line for a wrong argument, and neither waits for heavy imports."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+COMMANDS = ["train", "tune", "evaluate", "report", "cluster"]
+SCREEN = 52  # lines
+HEAVY = {"torch", "torchvision", "ray", "mlflow", "optuna", "pandas", "matplotlib", "numpy", "sklearn", "scipy"}
+HEAVY |= {"sqlalchemy", "pydantic", "rich", "fsspec", "requests", "yaml"}
+# Not timed, as this machine may be busy: what makes a start slow is not imported.
+PROGRAM = """
+import runpy, sys
+module, *sys.argv[1:] = sys.argv[1:]
+try:
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+except SystemExit as ended:
+    print("code", ended.code, "imported", *sorted({name.split(".")[0] for name in sys.modules}))
+"""
+
+
+def start(command: str, *arguments: str) -> tuple[int, set[str], str, str]:
+    """Exit code, imported packages, output and errors of a command."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, f"co2l.{command}", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    out, _, end = done.stdout.rpartition("code ")
+    code, _, *imported = end.split()
+    return int(code), set(imported), out, done.stderr
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_fits_one_screen_and_comes_at_once(command: str) -> None:
+    code, imported, out, err = start(command, "--help")
+    assert (code, err) == (0, "")
+    assert "argparse" in imported, "the list of modules is not read"
+    assert not imported & HEAVY
+    assert len(out.splitlines()) <= SCREEN
+    assert max(map(len, out.splitlines())) <= 120
+    assert re.search(rf"examples?:\n  python -m co2l\.{command}", out)
+    assert "exit codes: 0 done, " in out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--helpp"], "unknown flag '--helpp'; did you mean '--help'?"),
+        (["--spacee", "a.yaml", "--helpp=1"], "unknown flag '--"),
+    ],
+)
+def test_a_wrong_flag_is_one_line_at_once(command: str, arguments: list[str], message: str) -> None:
+    before = ["check", "a.yaml"] if command == "cluster" else ["--study", "a"] if command == "evaluate" else []
+    code, imported, out, err = start(command, *before, *arguments)
+    assert (code, out) == (2, "")
+    assert not imported & HEAVY
+    assert err.startswith(f"co2l: python -m co2l.{command}")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments", "message"),
+    [
+        ("train", ["--seed", "one"], "argument --seed: invalid int value: 'one'"),
+        ("train", ["kappa=0.1"], "'kappa=0.1' belongs to no flag"),
+        ("tune", [], "no space is given; add --space FILE, as search_spaces/seq_digits.yaml"),
+        ("tune", ["--space", "a.yaml", "--algorithm", "tpee"], "invalid choice: 'tpee'"),
+        ("tune", ["--space", "a.yaml", "--sp", "b.yaml"], "unknown flag '--sp'"),  # flags are not abbreviated
+        ("evaluate", [], "one of the arguments --study --config --space is required"),
+        ("evaluate", ["--study", "a", "--seeds", "0"], "--seeds: 0 seeds; give at least 1"),
+        ("report", ["--compare", "a", "b", "--study", "c"], "--compare names its studies itself"),
+        ("cluster", ["chek"], "invalid choice: 'chek'"),
+        ("cluster", ["check"], "the following arguments are required: FILE"),
+    ],
+)
+def test_a_wrong_argument_is_one_line_at_once(command: str, arguments: list[str], message: str) -> None:
+    code, imported, out, err = start(command, *arguments)
+    assert (code, out) == (2, "")
+    assert not imported & HEAVY
+    assert message in err
+    assert err.count("\n") == 1
