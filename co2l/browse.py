@@ -19,7 +19,7 @@ def browse(uri: str, page: str) -> list[str]:
         return [f"browse: {uri.rstrip('/')}/{page}"]
     port = next(filter(is_free, PORTS), PORTS[0])
     if uri.startswith(SQLITE):
-        uri = SQLITE + _from_here(uri.removeprefix(SQLITE))
+        uri = SQLITE + from_here(uri.removeprefix(SQLITE))
     command = f"browse: {_mlflow()} ui --backend-store-uri {shlex.quote(uri)}"
     command += "" if port == PORTS[0] else f" --port {port}"
     return [command, f"  then: http://127.0.0.1:{port}/{page}"]
@@ -31,12 +31,13 @@ def _mlflow() -> str:
     found = shutil.which("mlflow")
     if found and Path(found).parent == here.parent:
         return "mlflow"
-    return f"{shlex.quote(_from_here(sys.executable))} -m mlflow"
+    return f"{shlex.quote(from_here(sys.executable))} -m mlflow"
 
 
-def _from_here(path: str) -> str:
+def from_here(path: str | Path) -> str:
+    """As one would type it in this folder."""
     below = os.path.relpath(path)
-    return path if below.startswith(os.pardir) else below
+    return str(path) if below.startswith(os.pardir) else below
 
 
 def is_free(port: int) -> bool:

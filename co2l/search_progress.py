@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from co2l.browse import browse
+from co2l.browse import browse, from_here
 from co2l.display import Display
 from co2l.progress import duration, title
 from co2l.search.evaluation import Evaluation
@@ -76,7 +76,7 @@ def print_outcome(space: Space, options: Options, outcome: Outcome, *, as_json: 
         Console(width=None if sys.stdout.isatty() else 120, highlight=False).print(table)
     for line in choice.missing:
         print(f"nothing selected for {line}")
-    print(f"selected configurations: {outcome.selected_file}")
+    print(f"selected configurations: {from_here(outcome.selected_file)}")
     _print_rest(options, outcome)
 
 
