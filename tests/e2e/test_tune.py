@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import socket
 import sqlite3
@@ -66,7 +67,10 @@ def test_a_log_has_no_control_characters_and_few_lines(folder: Path) -> None:
     assert not [c for c in done.stdout + done.stderr if ord(c) < 32 and c != "\n"]
     assert len(done.stderr.splitlines()) <= 1 + spent / 5
     assert "selected configurations: " in done.stdout
-    assert "browse: mlflow ui " in done.stdout
+    assert re.search(r"^browse: .*mlflow ui --backend-store-uri sqlite:///runs/mlflow.db", done.stdout, re.MULTILINE)
+    assert re.search(
+        r"^  then: http://127.0.0.1:\d+/#/experiments/1/runs\?viewStateShareKey=co2l-\w+", done.stdout, re.MULTILINE
+    )
 
 
 def test_a_changed_space_under_the_same_name_is_refused(folder: Path) -> None:
