@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,6 +39,14 @@ def chromium(profile: Path, *, width: int = 1400, height: int = 1000) -> Iterato
         yield opened
     finally:
         opened.quit()
+
+
+def shoot(opened: Any, name: str, otherwise: Path) -> None:
+    """A screenshot in the folder of $CO2L_SCREENSHOTS, or in another one."""
+    folder = Path(os.environ.get("CO2L_SCREENSHOTS") or otherwise)
+    folder.mkdir(parents=True, exist_ok=True)
+    opened.save_screenshot(str(folder / f"{name}.png"))
+    assert (folder / f"{name}.png").stat().st_size > 10_000, f"the page {name} is empty"
 
 
 def requested(opened: Any) -> list[str]:

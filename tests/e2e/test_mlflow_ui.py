@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,15 +19,6 @@ NOISE = (
     r'"AG Grid: since v27\.1, ',  # its table is older than its own table library
     r'"ResizeObserver loop completed with undelivered notifications\."$',  # its charts grow with their page
 )
-
-
-@pytest.fixture(scope="module")
-def shots(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the screenshots go: the folder of $CO2L_SCREENSHOTS, or a temporary one."""
-    given = os.environ.get("CO2L_SCREENSHOTS")
-    folder = Path(given) if given else tmp_path_factory.mktemp("screenshots")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
 
 
 class Page:
@@ -71,14 +61,12 @@ class Page:
     def shoot(self, name: str) -> None:
         for each in self.all("//*[@data-component-id='mlflow.assistant.chat_panel.close']"):
             each.click()  # it takes a quarter of the page
-        path = self.shots / f"{name}.png"
-        self.driver.save_screenshot(str(path))
-        assert path.stat().st_size > 10_000
+        browser.shoot(self.driver, name, self.shots)
         self.said += [f"{line['level']} {line['message']}" for line in self.driver.get_log("browser")]
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory, shots: Path) -> Iterator[Page]:
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     folder = tmp_path_factory.mktemp("ui")
     with browser.chromium(folder / "profile", width=1500, height=1000) as driver:  # skips before anything is trained
         server = Server(folder, empty_database(folder))
@@ -91,7 +79,7 @@ def page(tmp_path_factory: pytest.TempPathFactory, shots: Path) -> Iterator[Page
                 selection={"per": ["buffer_size"]},
             )
             tune(folder, "--tracking-uri", server.uri)
-            yield Page(driver, server.uri, shots)
+            yield Page(driver, server.uri, folder / "screenshots")
         finally:
             server.kill()
 

@@ -67,8 +67,7 @@ def test_a_browser_shows_the_report_without_a_network(folder: Path, tmp_path: Pa
         assert wide <= 0  # nothing sticks out
         for figure in opened.find_elements("css selector", "figure svg"):
             assert figure.size["width"] > 100
-        opened.save_screenshot(str(folder / "report.png"))
-    assert (folder / "report.png").stat().st_size > 20_000
+        browser.shoot(opened, "report", tmp_path)
 
 
 def test_two_configurations_are_compared(folder: Path) -> None:
