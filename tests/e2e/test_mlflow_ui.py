@@ -31,10 +31,6 @@ class Page:
     def open(self, page: str) -> None:
         self.driver.get("about:blank")  # a new page, not another view of the one that is open
         self.driver.get(f"{self.address}/{page}")
-        for close in self.driver.find_elements(
-            "css selector", "[data-component-id='mlflow.assistant.chat_panel.close']"
-        ):
-            close.click()
 
     def of(self, address: str) -> str:
         """The page of a link."""
