@@ -74,7 +74,7 @@ class Archive:
     def study(self, name: str) -> StoredStudy:
         studies = self._reader.studies()
         if not studies:
-            raise Co2lError("there are no studies", where=self._reader.place, fix="check --root and --storage")
+            raise Co2lError("there are no studies", where=self._reader.place, fix="search first with co2l.tune, or check --root and --storage")
         if name not in studies:
             raise unknown("study", name, studies, where=self._reader.place)
         entries = self._reader.entries(name)

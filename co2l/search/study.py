@@ -204,7 +204,7 @@ class Reader:
         self.place = _shown(storage)
         database = sqlalchemy.make_url(storage).database
         if storage.startswith("sqlite") and not (database and Path(database).is_file()):
-            raise Co2lError("there are no studies", where=self.place, fix="check --root and --storage")
+            raise Co2lError("there are no studies", where=self.place, fix="search first with co2l.tune, or check --root and --storage")
         with _reaching(self.place):
             self._storage = _connected(storage, wait, create=False)
 
