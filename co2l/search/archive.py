@@ -23,7 +23,7 @@ from co2l.search.evaluation import Evaluation
 from co2l.search.reports import Entry, Totals, configuration, totals
 from co2l.search.selection import Choice, select
 from co2l.search.space import Space, parse
-from co2l.search.study import Reader
+from co2l.search.study import Reader, no_studies
 
 Kind = Literal["search", "evaluation"]
 
@@ -74,7 +74,7 @@ class Archive:
     def study(self, name: str) -> StoredStudy:
         studies = self._reader.studies()
         if not studies:
-            raise Co2lError("there are no studies", where=self._reader.place, fix="search first with co2l.tune, or check --root and --storage")
+            raise no_studies(self._reader.place)
         if name not in studies:
             raise unknown("study", name, studies, where=self._reader.place)
         entries = self._reader.entries(name)

@@ -204,7 +204,7 @@ class Reader:
         self.place = _shown(storage)
         database = sqlalchemy.make_url(storage).database
         if storage.startswith("sqlite") and not (database and Path(database).is_file()):
-            raise Co2lError("there are no studies", where=self.place, fix="search first with co2l.tune, or check --root and --storage")
+            raise no_studies(self.place)
         with _reaching(self.place):
             self._storage = _connected(storage, wait, create=False)
 
@@ -233,6 +233,11 @@ class Reader:
             return dict(optuna.importance.get_param_importances(study, evaluator=evaluator))
         except (ValueError, RuntimeError, ZeroDivisionError):  # one finished cell, or all with the same score
             return {}
+
+
+def no_studies(place: str) -> Co2lError:
+    fix = "search first with co2l.tune, or check --root and --storage"
+    return Co2lError("there are no studies", where=place, fix=fix)
 
 
 def _entry(trial: FrozenTrial) -> Entry | None:
