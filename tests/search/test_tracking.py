@@ -27,6 +27,7 @@ from mlflow.entities import Run
 from mlflow_server import Server, empty_database, wait_for
 
 from co2l.errors import Co2lError
+from co2l.search.evaluation import Evaluation, OverSeeds
 from co2l.search.figures import accuracy_matrix, png
 from co2l.search.reports import Report
 from co2l.search.selection import Selected
@@ -523,3 +524,25 @@ def test_a_cell_is_named_in_the_letters_of_the_paper() -> None:
     for seeds, names in (([0], [name]), ([0, 1], [f"{name} seed 0", f"{name} seed 1"])):
         space = parse({**keys, "seeds": seeds}, "test")
         assert [pages.run_name(space, cell) for cell in space.cells()] == names
+
+
+def test_an_evaluation_has_a_note_and_a_table_of_its_seeds() -> None:
+    keys = {"benchmark": "r_digits", "axes": {"kappa": [0.1, 0.2]}, "seeds": [0, 1]}
+    space = parse(keys, "test", Evaluation)
+    rows = [OverSeeds({"kappa": 0.1}, (0, 1), {"domain_il": (90.0, 92.0)})]
+    lines = pages.evaluation_note(space, rows).splitlines()
+    assert lines[0] == "| test accuracy (%) | seeds | domain_il |"
+    assert lines[2] == "| kappa=0.1 | 2 | 91.00 ± 1.41 |"  # 2 / √2
+    assert pages.evaluation_note(space, []).startswith("No test accuracy yet.")
+    key, value = pages.view_tag(space, "r.test", "f" * 32, 5)
+    view = json.loads(value)
+    assert (key, view["name"], view["createdAt"]) == (
+        "mlflow.sharedViewState.co2l-ffffffff",
+        "r.test: by test/score",
+        5,
+    )
+    state = json.loads(view["state"])
+    assert state["searchFilter"] == f"tags.`mlflow.parentRunId` = '{'f' * 32}'"
+    wanted = ["metrics.`test/score`", "metrics.`test/domain_il`", "params.`kappa`", "tags.`co2l.status`"]
+    assert state["selectedColumns"] == wanted
+    assert pages.table_address("3", "f" * 32).startswith("#/experiments/3/runs?viewStateShareKey=co2l-ffffffff&")
