@@ -123,15 +123,20 @@ def read_the_note(page: Page) -> tuple[str, str]:
 def see_the_trials(page: Page, address: str) -> None:
     page.open(page.of(address))
     page.wait(lambda: set(page.texts(".ag-row a")) == NAMES)
-    shown = [each.get_attribute("col-id") for each in page.all("//*[contains(@class, 'ag-header-cell') and @col-id]")]
-    columns = [name.strip("`") for kind, _, name in (each.partition(".") for each in shown) if kind != "attributes"]
     wanted = ["val/score", "val/class_il", "val/task_il", *AXES, "co2l.selected"]
-    assert [name for name in columns if name in wanted] == wanted
+    page.wait(lambda: [name for name in columns(page) if name in wanted] == wanted)
     scores = [float(text.rstrip("….")) for text in page.texts(".ag-row [col-id='metrics.`val/score`']")]
     assert len(scores) == len(NAMES)
     assert scores == sorted(scores, reverse=True)
     assert page.texts(".ag-row [col-id='tags.`co2l.selected`']").count("true") == len(AXES["buffer_size"])
     page.shoot("study-trials")
+
+
+def columns(page: Page) -> list[str]:
+    """Their names from left to right, which is not their order in the document."""
+    heads = page.all("//*[contains(@class, 'ag-header-cell') and @col-id]")
+    named = [each.get_attribute("col-id") for each in sorted(heads, key=lambda each: each.location["x"])]
+    return [name.partition(".")[2].strip("`") for name in named]
 
 
 def see_the_selected_trial(page: Page, address: str) -> None:
