@@ -19,7 +19,7 @@ EXAMPLE = """\
 examples:
   python -m co2l.report
   python -m co2l.report --study seq_digits --output report
-  python -m co2l.report --compare ird_ablation:distillation=ird ird_ablation:distillation=none
+  python -m co2l.report --compare NAME:supcon=asymmetric,buffer_size=100 NAME:supcon=symmetric,buffer_size=100
 
 The report is OUTPUT/report.html (one file, no network needed) and report.md with figures/; it is also logged to MLflow.
 Nothing is trained and no dataset is opened: what is not in the record is a marked gap with the command that fills it.

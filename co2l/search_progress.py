@@ -16,6 +16,7 @@ from rich.text import Text
 from co2l.browse import browse, from_here
 from co2l.display import Display
 from co2l.progress import duration, title
+from co2l.search.document import VARIANT
 from co2l.search.evaluation import Evaluation
 from co2l.search.plan import LEFT_OUT, Estimate, Plan
 from co2l.search.reports import Entry
@@ -48,7 +49,8 @@ class SearchProgress(Display):
         done = [entry for entry in entries.values() if entry.score is not None]
         if done:
             best = max(done, key=lambda entry: entry.score or 0.0)
-            settings = " ".join(f"{name}={value}" for name, value in best.values.items())
+            named = best.values.items()
+            settings = " ".join(str(value) if name == VARIANT else f"{name}={value}" for name, value in named)
             parts.append(f"best {best.score:.2f} ({settings})")
         if self.total and ended > self.before:
             seconds = (time.monotonic() - self.started) / (ended - self.before) * (self.total - ended)
