@@ -46,6 +46,15 @@ def tune(folder: Path, *arguments: str) -> Any:
 
 def scores(root: Path) -> dict[str, Any]:
     """Every finished cell's result, straight from the study's database."""
+    return {cell: result for cell, result in _results(root).items() if result}
+
+
+def unfinished(root: Path) -> set[str]:
+    """The cells that were begun and have no result."""
+    return {cell for cell, result in _results(root).items() if not result}
+
+
+def _results(root: Path) -> dict[str, Any]:
     try:
         with sqlite3.connect(root / "study.db") as database:
             rows = database.execute(
@@ -56,9 +65,9 @@ def scores(root: Path) -> dict[str, Any]:
     trials: dict[int, dict[str, Any]] = {}
     for trial, key, value in rows:
         trials.setdefault(trial, {})[key] = json.loads(value)
-    done = [trial for trial in trials.values() if trial.get("attempts", {}).get("result")]
-    found = {trial["cell"]: trial["attempts"]["result"] for trial in done}
-    assert len(found) == len(done), "a cell is recorded twice"
+    known = [trial for trial in trials.values() if "cell" in trial]
+    found = {trial["cell"]: trial.get("attempts", {}).get("result") for trial in known}
+    assert len(found) == len(known), "a cell is recorded twice"
     return found
 
 
