@@ -121,13 +121,23 @@ def full_disk(folder: Path) -> str:
     return run(*alone, f'{mount} && exec "$@"', "sh", *train, cwd=folder)
 
 
+OLD_PIP = """
+import sys, types
+from pip._internal.cli.main import main
+from pip._internal.resolution.resolvelib import candidates
+candidates.sys = types.SimpleNamespace(version_info=(3, 8, 20))  # by which pip judges what a package requires
+sys.exit(main(sys.argv[1:]))
+"""
+
+
 def old_python_installs(folder: Path) -> str:
+    """This pip, and what it would say if this were an old Python."""
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, folder)
     (folder / "co2l").mkdir()
     (folder / "co2l" / "__init__.py").touch()
-    told = ["--no-deps", "--no-build-isolation", "--python-version", "3.8", "--target", "nowhere", "--no-index"]
-    return python("-m", "pip", "install", *told, ".", cwd=folder)
+    told = ["--no-deps", "--no-build-isolation", "--target", "nowhere", "--no-index"]
+    return python("-c", OLD_PIP, "install", *told, ".", cwd=folder)
 
 
 def old_python(folder: Path) -> str:
