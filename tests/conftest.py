@@ -17,6 +17,7 @@ from PIL import Image
 
 LAYOUTS = {"mnist": "MNIST/raw", "cifar10": "cifar-10-batches-py", "tiny-sample": "tiny-imagenet-200"}
 torch.set_num_threads(1)  # the networks of the tests are so small that a second thread only waits
+os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112  Ray's name; with its 15 a trial starves beside other tests
 BUILDER = Path(__file__).resolve().parents[2] / "shared" / "tools" / "get_data.py"
 
 

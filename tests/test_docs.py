@@ -52,6 +52,7 @@ def test_every_key_of_a_space_is_documented() -> None:
 RUNNABLE = [path for path in DOCUMENTS if any("runnable" in mark for _, mark, _ in blocks(path))]
 
 
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("path", RUNNABLE, ids=lambda path: str(path.relative_to(ROOT)))
 def test_runnable_blocks_run(path: Path, tmp_path: Path) -> None:
     """In a folder that has the search spaces, with the files that the document tells to save, one after the other."""
@@ -72,7 +73,7 @@ def test_runnable_blocks_run(path: Path, tmp_path: Path) -> None:
                 env=environment,
                 capture_output=True,
                 text=True,
-                timeout=300,
+                timeout=1200,
             )
             assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
 

@@ -28,6 +28,7 @@ HURRY = {  # a host that is gone is noticed after seconds, not after half a minu
     "RAY_health_check_failure_threshold": "5",
     "RAY_raylet_start_wait_time_s": "300",
     "AUTOSCALER_UPDATE_INTERVAL_S": "1",
+    "RAY_worker_niceness": "0",
     "RAY_gcs_rpc_server_reconnect_timeout_s": "15",  # after which a worker without a head ends itself
 }
 
