@@ -41,7 +41,9 @@ def kubernetes(kind: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("name", ["cluster/gpu.yaml", "cluster/onprem.yaml"])
 def test_ray_accepts_the_file(name: str) -> None:
     schema = Path(ray.__file__).parent / "autoscaler" / "ray-schema.json"
-    jsonschema.validate(read(name), json.loads(schema.read_text()))
+    accepts = jsonschema.Draft7Validator(json.loads(schema.read_text()))
+    assert list(accepts.iter_errors(read(name))) == []
+    assert list(accepts.iter_errors({**read(name), "max_worker": 1}))  # a misspelt key is found
 
 
 @pytest.mark.parametrize("name", FILES)

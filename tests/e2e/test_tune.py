@@ -76,21 +76,24 @@ def test_a_log_has_no_control_characters_and_few_lines(folder: Path) -> None:
 def test_a_changed_space_under_the_same_name_is_refused(folder: Path) -> None:
     tune(folder, "--time-budget", "1")
     write_space(folder, axes={**SPACE["axes"], "kappa": [0.1, 0.3]})
-    refused(folder, "axes.kappa", "[0.1, 0.2] → [0.1, 0.3]", "--fresh")
+    line = refusal(folder)
+    assert "axes.kappa: [0.1, 0.2] → [0.1, 0.3]" in line
+    assert "--fresh" in line
 
 
-def refused(folder: Path, *said: str, arguments: tuple[str, ...] = ()) -> None:
-    """One clear line, in bounded time."""
+def refusal(folder: Path, *arguments: str) -> str:
+    """The one line that is said, in bounded time."""
     done = call("co2l.tune", "--space", "small.yaml", *arguments, cwd=folder)
     assert done.returncode == 2, done.stderr
-    assert len(done.stderr.splitlines()) == 1, done.stderr
-    for words in said:
-        assert words in done.stderr
     assert not done.stdout
+    (line,) = done.stderr.splitlines()
+    return line
 
 
 def test_more_than_any_node_has(folder: Path) -> None:
-    refused(folder, "8 GPUs, and no node has that", "--gpus-per-trial", arguments=("--gpus-per-trial", "8"))
+    line = refusal(folder, "--gpus-per-trial", "8")
+    assert "8 GPUs, and no node has that" in line
+    assert "--gpus-per-trial" in line
 
 
 @pytest.mark.parametrize(
@@ -106,7 +109,9 @@ def test_where_nobody_answers(flag: str, value: str, said: str, folder: Path) ->
     with socket.socket() as found:  # a port that is free, so that nobody listens there
         found.bind(("127.0.0.1", 0))
         port = found.getsockname()[1]
-    refused(folder, f"127.0.0.1:{port}", said, arguments=(flag, value.format(port=port)))
+    line = refusal(folder, flag, value.format(port=port))
+    assert f"127.0.0.1:{port}" in line
+    assert said in line
 
 
 @pytest.mark.parametrize("name", ["study.db", "mlflow.db"])
@@ -116,4 +121,6 @@ def test_a_locked_database(name: str, folder: Path) -> None:
         lock.execute("create table something (number)")
         lock.commit()
         lock.execute("begin exclusive")
-        refused(folder, name, "database is locked")
+        line = refusal(folder)
+    assert name in line
+    assert "database is locked" in line
