@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import os
 import shutil
 import signal
@@ -15,6 +16,7 @@ import socket
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -38,19 +40,40 @@ from co2l.search.space import Cell
 from co2l.search.trainable import Assignment, CellTrainable
 
 CONNECT_SECONDS = 10.0
+LEAVE_SECONDS = 5.0  # for running trials to report once more when a search is stopped
 START_TRIES = 2  # Ray gives itself 30 s to start here, which a busy machine may exceed
 
 Assign = Callable[[Cell], Assignment]
 
 
+class Leaving:
+    """Whether the search shall end: then no trial begins, and each stops where it next reports, so all is told."""
+
+    def __init__(self, asked_to_stop: Callable[[], bool], time_budget: float | None) -> None:
+        self._asked, self._since = asked_to_stop, math.inf
+        self._deadline = math.inf if time_budget is None else time.monotonic() + time_budget
+
+    def __bool__(self) -> bool:
+        if self._since == math.inf and (self._asked() or time.monotonic() >= self._deadline):
+            self._since = time.monotonic()
+        return self._since < math.inf
+
+    @property
+    def overdue(self) -> bool:
+        """Whether some had time to report and did not: they are in a long evaluation, or still starting."""
+        return bool(self) and time.monotonic() - self._since > LEAVE_SECONDS
+
+
 class CellSearcher(Searcher):
     """Asks the conductor for cells, and tells it which trials are over."""
 
-    def __init__(self, conductor: Conductor, assign: Assign) -> None:
+    def __init__(self, conductor: Conductor, assign: Assign, leaving: Leaving) -> None:
         super().__init__()
-        self.conductor, self.assign = conductor, assign
+        self.conductor, self.assign, self.leaving = conductor, assign, leaving
 
     def suggest(self, trial_id: str) -> Any:  # a configuration, None to wait, or FINISHED
+        if self.leaving:
+            return Searcher.FINISHED
         cell = self.conductor.next(trial_id)
         if isinstance(cell, Cell):
             return self.assign(cell).as_dict()
@@ -70,14 +93,14 @@ class CellSearcher(Searcher):
 class Messages(Stopper):
     """Tune's stopper sees every result first, whole, and may end a trial: that is how messages come in."""
 
-    def __init__(self, conductor: Conductor, asked_to_stop: Callable[[], bool]) -> None:
-        self.conductor, self.asked_to_stop = conductor, asked_to_stop
+    def __init__(self, conductor: Conductor, leaving: Leaving) -> None:
+        self.conductor, self.leaving = conductor, leaving
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
-        return self.conductor.received(trial_id, result)
+        return self.conductor.received(trial_id, result) or bool(self.leaving)
 
     def stop_all(self) -> bool:
-        return self.asked_to_stop()
+        return self.leaving.overdue
 
     def __getstate__(self) -> dict[str, Any]:
         return {}  # Tune writes it into a snapshot that nobody reads
@@ -137,6 +160,7 @@ def run_trials(
     trainable: type[CellTrainable] = CellTrainable,
 ) -> None:
     """Until there is nothing left to run, the time is up, or somebody asks to stop."""
+    leaving = Leaving(asked_to_stop, time_budget)
     folder = tempfile.mkdtemp(prefix="co2l-tune-")
     try:
         tune.run(
@@ -144,10 +168,9 @@ def run_trials(
             name="trials",
             storage_path=folder,
             num_samples=-1,
-            search_alg=CellSearcher(conductor, assign),
-            stop=Messages(conductor, asked_to_stop),
+            search_alg=CellSearcher(conductor, assign, leaving),
+            stop=Messages(conductor, leaving),
             max_concurrent_trials=max_concurrent or 0,
-            time_budget_s=time_budget,
             reuse_actors=True,
             max_failures=0,
             raise_on_failed_trial=False,

@@ -22,7 +22,7 @@ from co2l.search.study import Record
 from co2l.search.tracking import Tracker
 from co2l.search.trainable import Assignment, CellTrainable
 
-FLUSH_SECONDS = 60.0  # for tracking to catch up at the end; the rest waits in its spool
+FLUSH_SECONDS = 60.0  # without an answer, until tracking gives up at the end; the rest waits in its spool
 STOP_SECONDS = 5.0  # the same, for who was asked to stop
 ENDED = {"done": "finished", "failed": "failed", "pruned": "pruned", "pending": "killed"}
 

@@ -23,7 +23,7 @@ from co2l.learning.config import RunConfig
 from co2l.learning.device import choose_device
 from co2l.learning.methods import configure
 from co2l.learning.metrics import Row, mean, score
-from co2l.learning.run import EpochDone, Event, RunDone, TaskDone, run
+from co2l.learning.run import EpochDone, Evaluating, Event, RunDone, TaskDone, run
 from co2l.learning.store import Store
 from co2l.search.reports import Report
 
@@ -83,7 +83,8 @@ class CellTrainable(tune.Trainable):
                     return self._last(reports)
                 if isinstance(event, TaskDone) and event.task == self.reporter.tasks - 1:
                     continue  # nothing is decided after the last task, and the result follows at once
-                if isinstance(event, TaskDone) or time.monotonic() - began > TOGETHER_SECONDS:
+                long = isinstance(event, Evaluating) and reports  # what was learned is told before it takes its time
+                if isinstance(event, TaskDone) or long or time.monotonic() - began > TOGETHER_SECONDS:
                     break
         except Co2lError as error:
             return self._last(reports, failed=str(error))

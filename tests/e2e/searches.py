@@ -49,11 +49,6 @@ def scores(root: Path) -> dict[str, Any]:
     return {cell: result for cell, result in _results(root).items() if result}
 
 
-def unfinished(root: Path) -> set[str]:
-    """The cells that were begun and have no result."""
-    return {cell for cell, result in _results(root).items() if not result}
-
-
 def _results(root: Path) -> dict[str, Any]:
     try:
         with sqlite3.connect(root / "study.db") as database:

@@ -293,6 +293,21 @@ def test_a_server_that_is_away_delays_and_loses_nothing(
         server.kill()
 
 
+def test_a_slow_server_is_waited_for_while_anything_arrives(tmp_path: Path) -> None:
+    arrived: list[int] = []
+
+    def slow(operation: dict[str, Any], again: bool) -> None:
+        time.sleep(0.8)
+        if operation["kind"] == "number" and not again:
+            arrived.append(operation["number"])
+
+    box = outbox.Outbox(tmp_path / "spool.jsonl", slow)
+    for number in range(4):
+        box.put({"kind": "number", "number": number})
+    assert box.close(2.0) == 0  # all together take longer than that
+    assert arrived == [0, 1, 2, 3]
+
+
 class LosesReplies:
     """A client whose every call that changes something arrives, and the first of each kind and run then fails."""
 

@@ -183,11 +183,11 @@ class Tracker:
         status = "finished" if complete else "killed"
         self._put("study", status=status, files=packed, cells=list(cells), metrics={**spent, **metrics}, note=note)
 
-    def close(self, timeout: float) -> int:
-        """Send what waits, for at most `timeout` seconds; returns how much is left in the spool for the next time."""
+    def close(self, patience: float) -> int:
+        """Send what waits, until nothing arrives for `patience` seconds; how much is left in the spool for later."""
         if not self._closed:
             self._put("stop")
-        left = self._outbox.close(timeout)
+        left = self._outbox.close(patience)
         if left:
             _log.warning("%d reports for MLflow wait in %s; the next start sends them", left, self._outbox.path)
         return left

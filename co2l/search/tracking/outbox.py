@@ -30,6 +30,7 @@ class Outbox:
 
     def __init__(self, path: Path, perform: Callable[[dict[str, Any], bool], None]) -> None:
         self.path, self.waiting = path, 0
+        self._arrived = 0
         self.error: Exception | None = None  # of the last attempt
         self.tried = threading.Event()  # whether there is a connection, or an error that says why not
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -64,11 +65,15 @@ class Outbox:
         self._size += len(line)
         self.waiting += 1
 
-    def close(self, timeout: float) -> int:
+    def close(self, patience: float) -> int:
+        """Send what waits; given up when nothing has arrived for `patience` seconds. How much is left."""
         self._closing.set()
         with self._changed:
             self._changed.notify()
-        self._thread.join(timeout)
+        before = -1
+        while self._thread.is_alive() and self._arrived > before:
+            before = self._arrived
+            self._thread.join(patience)
         self._given_up.set()
         self._thread.join(0.1)  # in a request it may take longer, and then touches nothing any more
         with self._changed:
@@ -125,6 +130,7 @@ class Outbox:
                         self._given_up.wait(min(pause, 0.5))
                     continue
             self.error = None
+            self._arrived += 1
             self.tried.set()
             return True
         return False
