@@ -4,7 +4,7 @@
 
   a  the bare step of the second task on one fixed batch of views (see throughput.py)
   b  a real run through its first tasks: data, training, probe, states
-The target is b ≤ 1.5 × (a + dataset). All images are in memory whatever the share of `--validation` is; a large one only
+The target is b ≤ 1.5 × (a + dataset). All images are in memory whatever the share of `--validation`; a large one only
 makes an epoch short.
 """
 
