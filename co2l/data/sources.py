@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import importlib.util
 import io
 import math
 import os
@@ -24,6 +25,7 @@ import numpy as np
 import rich.console
 import rich.progress
 import torch
+from numpy.typing import NDArray
 from PIL import Image
 
 from co2l.data.cache import Arrays, Images, Labels, cached, in_memory, stamp
@@ -207,9 +209,7 @@ def _tiny(opened: type[_TinyFolder] | type[_TinyArchive], path: Path, part: Part
 
 def _digits(part: Part) -> tuple[Images, Labels]:
     """A fifth of each class, drawn once and for all, is test; the values 0..16 become 0..255."""
-    from sklearn.datasets import load_digits  # as slow to import as torch
-
-    pixels, labels = load_digits(return_X_y=True)
+    pixels, labels = _scikit_learns_digits()
     test = np.zeros(len(labels), dtype=bool)
     for digit in range(10):
         rows = np.flatnonzero(labels == digit)
@@ -218,6 +218,16 @@ def _digits(part: Part) -> tuple[Images, Labels]:
     chosen = test if part == "test" else ~test
     images = np.rint(pixels[chosen] * (255 / 16)).astype(np.uint8).reshape(-1, 1, 8, 8)
     return images, labels[chosen].astype(np.int64)
+
+
+def _scikit_learns_digits() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Read from its file: to import scikit-learn takes a second, in every process of a search."""
+    package = importlib.util.find_spec("sklearn")
+    path = Path(package.origin if package and package.origin else "").parent / "datasets/data/digits.csv.gz"
+    if not path.is_file():
+        raise Co2lError("scikit-learn's digits are missing", where=str(path), fix="pip install -c constraints.txt -e .")
+    table = np.loadtxt(path, delimiter=",")
+    return table[:, :-1], table[:, -1]
 
 
 def _download(dataset: str, root: Path, missing: list[Path]) -> None:

@@ -7,7 +7,6 @@ from typing import ClassVar
 import numpy as np
 import torch
 from pydantic import Field
-from scipy.optimize import nnls
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -26,6 +25,8 @@ def project(g: Tensor, G: Tensor, gamma: float) -> Tensor:
 
     With v = γ + u it is a least-squares problem over u ≥ 0, in as many dimensions as there are past tasks.
     """
+    from scipy.optimize import nnls  # takes a second to load, which only this method should wait for
+
     product = (G @ G.T).double().cpu().numpy()
     linear = (G @ g).double().cpu().numpy() + product @ np.full(len(G), gamma)
     values, vectors = np.linalg.eigh(product)
