@@ -24,6 +24,9 @@ from co2l.search.service import Options, Outcome
 from co2l.search.space import Space
 
 
+ENDED = "done", "pruned", "failed"
+
+
 class SearchProgress(Display):
     """Shown every change; draws a line at most every few seconds where there is no terminal."""
 
@@ -35,15 +38,15 @@ class SearchProgress(Display):
         self.before: int | None = None  # cells that had ended when this process began
 
     def changed(self, *, running: int, entries: Mapping[str, Entry]) -> None:
+        if self.before is None:  # the first one is about to run
+            self.before = sum(entry.status in ENDED for entry in entries.values())
         if self.due:
-            text = self._line(running, entries)
+            text = self._line(running, entries, self.before)
             self.draw(text, Text(text))
 
-    def _line(self, running: int, entries: Mapping[str, Entry]) -> str:
+    def _line(self, running: int, entries: Mapping[str, Entry], before: int) -> str:
         counts = Counter(entry.status for entry in entries.values())
-        ended = counts["done"] + counts["pruned"] + counts["failed"]
-        if self.before is None:
-            self.before = max(0, ended - 1)
+        ended = sum(counts[status] for status in ENDED)
         parts = [f"{counts['done']}{f'/{self.total}' if self.total else ''} cells done", f"{running} running"]
         parts += [f"{counts[status]} {status}" for status in ("pruned", "failed") if counts[status]]
         done = [entry for entry in entries.values() if entry.score is not None]
@@ -52,8 +55,8 @@ class SearchProgress(Display):
             named = best.values.items()
             settings = " ".join(str(value) if name == VARIANT else f"{name}={value}" for name, value in named)
             parts.append(f"best {best.score:.2f} ({settings})")
-        if self.total and ended > self.before:
-            seconds = (time.monotonic() - self.started) / (ended - self.before) * (self.total - ended)
+        if self.total and ended > before:
+            seconds = (time.monotonic() - self.started) / (ended - before) * (self.total - ended)
             parts.append(f"ETA {duration(seconds)}")
         return " · ".join(parts)
 

@@ -66,6 +66,7 @@ class Conductor:
         for each in message.get("reports", ()):
             self._report(trial, Report.from_dict(each))
         trial.failed = message.get("failed", "")
+        self._changed()
         return trial.stopped
 
     def _report(self, trial: Trial, report: Report) -> None:
@@ -101,12 +102,13 @@ class Conductor:
         else:
             self.tracker.end(cell.key, "killed", last, "the search was stopped")
             self.queue.interrupted(cell, *trial.spent())
-        self._changed()
 
     def stop(self) -> None:
         """The search is over, also for what still runs."""
         for trial_id in list(self.trials):
             self.ended(trial_id, died=False)
+        self._changed()
 
     def _changed(self) -> None:
+        """Called at a trial's begin and reports, not at its end: the next begins at once, and no slot is free."""
         self.watcher.changed(running=self.queue.running, entries=self.record.entries)
