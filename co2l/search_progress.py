@@ -23,7 +23,6 @@ from co2l.search.reports import Entry
 from co2l.search.service import Options, Outcome
 from co2l.search.space import Space
 
-
 ENDED = "done", "pruned", "failed"
 
 
