@@ -19,11 +19,11 @@ from co2l.progress import duration, title
 from co2l.search.document import VARIANT
 from co2l.search.evaluation import Evaluation
 from co2l.search.plan import LEFT_OUT, Estimate, Plan
-from co2l.search.reports import Entry
+from co2l.search.reports import Entry, Status
 from co2l.search.service import Options, Outcome
 from co2l.search.space import Space
 
-ENDED = "done", "pruned", "failed"
+ENDED: tuple[Status, ...] = ("done", "pruned", "failed")
 
 
 class SearchProgress(Display):
