@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,10 +13,17 @@ from searches import Undisturbed, scores, tune, write_space
 
 
 @pytest.fixture(scope="session")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
-    folder = write_space(tmp_path_factory.mktemp("undisturbed"))
-    outcome = tune(folder)
-    return Undisturbed(folder, outcome, scores(folder / "runs"))
+def undisturbed(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Undisturbed:
+    """Searched once, by the first of pytest's processes that needs it."""
+    own = tmp_path_factory.getbasetemp()
+    folder = (own if worker_id == "master" else own.parent) / "undisturbed"
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "found.json").exists():
+            outcome = tune(write_space(folder))
+            (folder / "found.json").write_text(json.dumps([outcome, scores(folder / "runs")]))
+    return Undisturbed(folder, *json.loads((folder / "found.json").read_text()))
 
 
 @pytest.fixture

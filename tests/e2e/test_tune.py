@@ -59,7 +59,8 @@ def test_without_test_files_the_search_finds_the_same(tmp_path: Path, own_data: 
     assert with_test["selected"] == without["selected"]
 
 
-def test_a_log_has_no_control_characters_and_few_lines(folder: Path) -> None:
+def test_a_log_has_no_control_characters_and_few_lines(tmp_path: Path) -> None:
+    folder = write_space(tmp_path, axes={"kappa": [0.1, 0.2]})
     started = time.monotonic()
     done = call("co2l.tune", "--space", "small.yaml", "--max-concurrent", "1", cwd=folder)
     spent = time.monotonic() - started
