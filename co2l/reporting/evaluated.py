@@ -28,8 +28,8 @@ class Evaluated:
 
     @property
     def buffer(self) -> int | str:
-        """The buffer size, or "unlimited"."""
-        size: int | str = self.settings["buffer_size"]
+        """The buffer size, or "unlimited"; 0 for a method that has none."""
+        size: int | str = self.settings.get("buffer_size", 0)
         return size
 
     def accuracies(self, scenario: str) -> dict[int, float]:

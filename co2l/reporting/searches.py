@@ -73,8 +73,8 @@ def _table(study: StoredStudy, choice: Choice) -> Table:
 
 
 def _printed(space: Space, each: Selected, all_of_them: Sequence[Selected]) -> dict[str, Any]:
-    buffers = [other.settings["buffer_size"] for other in all_of_them]
-    benchmark, buffer = counterpart(space.benchmark, each.settings["buffer_size"], buffers)
+    sizes = [other.settings.get("buffer_size", 0) for other in all_of_them]  # upper and lower bound have no buffer
+    benchmark, buffer = counterpart(space.benchmark, each.settings.get("buffer_size", 0), sizes)
     return paper().chosen(benchmark, space.method, buffer)
 
 

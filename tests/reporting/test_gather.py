@@ -130,6 +130,23 @@ def test_selected_settings_stand_beside_the_papers(whole: Report) -> None:
     assert rows["kappa"][0] == "0.1, 0.2"
 
 
+def test_methods_without_a_buffer_have_their_rows_too(tmp_path: Path) -> None:
+    for name, reached in {"finetune": 20.0, "joint": 95.0}.items():
+        searched = archives.search(axes={"eta": [0.1]}, method=name, selection={})
+        archives.record(tmp_path, name, searched, lambda *_, reached=reached: reached)
+        tested = archives.evaluation({"eta": [0.1]}, method=name)
+        archives.record(tmp_path, f"{name}.test", tested, lambda *_, reached=reached: reached)
+    whole = made(tmp_path)
+    assert [row[0] for row in table(whole, "table_4")] == ["eta", "validation score (%)"]
+    assert not gaps(whole, "table_4")
+    captions = {block.caption for block in section(whole, "matrices").walk() if isinstance(block, Figure)}
+    named = "Finetune (lower bound)", "Joint (upper bound)"
+    assert captions == {f"{name}, `seq_digits`: mean over 3 seeds." for name in named}
+    for name, reached in zip(named, ("20.00", "95.00"), strict=True):
+        (row,) = [row for row in table(whole, "table_1") if name in row]
+        assert any(cell.startswith(reached) for cell in row)
+
+
 def test_the_price_is_added_up(whole: Report) -> None:
     rows = {row[0]: row[1:] for row in table(whole, "price")}
     assert rows["`seq_digits`"] == ["search", "8", "160", "320", "67%", "0.01"]  # 8 cells of 20 + 40 epochs and 3 s
