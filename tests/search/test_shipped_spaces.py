@@ -188,7 +188,7 @@ def test_an_experiment_of_the_paper_loads_and_begins_with_its_command(path: Path
     assert re.fullmatch(
         rf"# python -m co2l.evaluate --space search_spaces/{path.relative_to(FOLDER)}( --seeds \d)?", command
     )
-    digits = path.parent.name == "digits"
+    digits = "digits" in path.parts
     assert space.benchmark.endswith("digits") == digits
     assert sum(1 for _ in of_space(space, 10).cells()) == 10 * space.size
     for cell in space.cells():
@@ -200,9 +200,12 @@ def test_an_experiment_of_the_paper_loads_and_begins_with_its_command(path: Path
 
 
 def test_the_papers_baselines_are_run_with_both_buffers() -> None:
-    for name in BASELINES_CHOSEN:
-        cells = load(FOLDER / f"paper/r_mnist/{name}.yaml").cells()
-        assert [cell.config.settings.model_dump()["buffer_size"] for cell in cells] == [200, 500]
+    for folder, sizes in (("r_mnist", [200, 500]), ("digits/r_digits", [50, 100])):
+        files = sorted(path.stem for path in (FOLDER / "paper" / folder).glob("*.yaml"))
+        assert files == sorted(BASELINES_CHOSEN)
+        for name in files:
+            cells = load(FOLDER / f"paper/{folder}/{name}.yaml").cells()
+            assert [cell.config.settings.model_dump()["buffer_size"] for cell in cells] == sizes
 
 
 def test_every_experiment_has_a_small_twin() -> None:
