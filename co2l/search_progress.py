@@ -35,16 +35,19 @@ class SearchProgress(Display):
         self.objective = space.objective
         self.started = time.monotonic()
         self.before: int | None = None  # cells that had ended when this process began
+        self.told: tuple[int, Counter[Status]] | None = None  # what the last line counted
 
     def changed(self, *, running: int, entries: Mapping[str, Entry]) -> None:
         if self.before is None:  # the first one is about to run
             self.before = sum(entry.status in ENDED for entry in entries.values())
         if self.due:
-            text = self._line(running, entries, self.before)
-            self.draw(text, Text(text))
+            counts = Counter(entry.status for entry in entries.values())
+            if self.is_live or (running, counts) != self.told:  # a log is not filled with the same again
+                self.told = running, counts
+                text = self._line(running, counts, entries, self.before)
+                self.draw(text, Text(text))
 
-    def _line(self, running: int, entries: Mapping[str, Entry], before: int) -> str:
-        counts = Counter(entry.status for entry in entries.values())
+    def _line(self, running: int, counts: Counter[Status], entries: Mapping[str, Entry], before: int) -> str:
         ended = sum(counts[status] for status in ENDED)
         parts = [f"{counts['done']}{f'/{self.total}' if self.total else ''} cells done", f"{running} running"]
         parts += [f"{counts[status]} {status}" for status in ("pruned", "failed") if counts[status]]
