@@ -32,7 +32,6 @@ class SearchProgress(Display):
     def __init__(self, space: Space, *, quiet: bool) -> None:
         super().__init__(quiet=quiet)
         self.total = space.size if space.algorithm == "grid" else None
-        self.objective = space.objective
         self.started = time.monotonic()
         self.before: int | None = None  # cells that had ended when this process began
         self.told: tuple[int, Counter[Status]] | None = None  # what the last line counted
