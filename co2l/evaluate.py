@@ -57,7 +57,12 @@ def main() -> int:
     evaluations = {name: with_resources(each, args) for name, each in _evaluations(args).items()}
     if args.plan:
         return _plan(list(evaluations.values()), as_json=args.json)
-    return max(_evaluate(name, evaluation, args) for name, evaluation in evaluations.items())
+    codes = [OK]
+    for name, evaluation in evaluations.items():
+        codes.append(_evaluate(name, evaluation, args))
+        if codes[-1] == INTERRUPTED:  # those to come as well
+            break
+    return max(codes)
 
 
 def _evaluations(args: argparse.Namespace) -> dict[str, Evaluation]:

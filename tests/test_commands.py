@@ -90,3 +90,23 @@ def test_a_wrong_argument_is_one_line_at_once(command: str, arguments: list[str]
     assert not imported & HEAVY
     assert message in err
     assert err.count("\n") == 1
+
+
+def test_ctrl_c_ends_all_evaluations_of_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    from co2l import evaluate
+    from co2l.console import INTERRUPTED, OK
+
+    spaces = [f"search_spaces/paper/digits/r_digits/{name}.yaml" for name in ("er", "der", "fdr")]
+    codes = dict(zip(spaces, (OK, INTERRUPTED, OK), strict=True))
+    begun: list[str] = []
+
+    def evaluated(_name: str, evaluation: object, _args: object) -> int:
+        begun.append(next(space for space in spaces if space in str(evaluation.source)))  # type: ignore[attr-defined]
+        return codes[begun[-1]]
+
+    monkeypatch.setattr(evaluate, "_evaluate", evaluated)
+    monkeypatch.setattr(
+        sys, "argv", ["evaluate", *(part for space in spaces for part in ("--space", str(ROOT / space)))]
+    )
+    assert evaluate.main() == INTERRUPTED
+    assert begun == spaces[:2]
