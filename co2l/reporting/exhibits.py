@@ -29,6 +29,7 @@ from co2l.reporting.tables import benchmark_name, paper_table
 from co2l.search.figures import SCENARIOS
 
 Array = NDArray[Any]
+BASELINES = {"r_mnist": "r_mnist", "r_digits": "digits/r_digits"}  # whose spaces are shipped, below search_spaces/paper
 
 
 def _command(experiment: Experiment, root: str, benchmark: str = "seq_cifar10") -> str:
@@ -84,13 +85,14 @@ def _missing(filled: Filled, buffers: Sequence[int | str], root: str) -> list[Bl
     if experiment is not TABLE_1 or names == [rows["co2l"]]:
         return [Gap(what, _command(experiment, root, benchmark))]
     method = next(row for row, label in rows.items() if label == names[0])
+    return [Gap(f"{what} For {names[0]}, for example:", _baseline_command(benchmark, method, root))]
+
+
+def _baseline_command(benchmark: str, method: str, root: str) -> str:
+    if benchmark in BASELINES:
+        return f"python -m co2l.evaluate --space search_spaces/paper/{BASELINES[benchmark]}/{method}.yaml --root {root}"
     config = f"echo '{{benchmark: {benchmark}, method: {method}}}' > {method}.yaml"
-    return [
-        Gap(
-            f"{what} For {names[0]}, for example:",
-            f"{config} && python -m co2l.evaluate --config {method}.yaml --root {root}",
-        )
-    ]
+    return f"{config} && python -m co2l.evaluate --config {method}.yaml --root {root}"
 
 
 def _possible(filled: Filled, row: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections.abc import Mapping
 from pathlib import Path
@@ -210,6 +211,13 @@ def test_a_section_that_breaks_is_a_gap(root: Path, monkeypatch: pytest.MonkeyPa
     whole = made(root, "seq_digits")
     assert gaps(whole, "figure_4").startswith("This could not be made (RuntimeError: no pens left).")
     assert table(whole, "table_1")
+
+
+def test_the_space_of_a_missing_baseline_is_there(tmp_path: Path) -> None:
+    space = archives.evaluation({"buffer_size": [50]}, benchmark="r_digits")
+    archives.record(tmp_path, "r.test", space, lambda *_: 60.0)
+    (file,) = re.findall(r"--space (\S+/er\.yaml)", gaps(made(tmp_path), "table_1"))
+    assert (Path(__file__).parents[2] / file).is_file()
 
 
 @pytest.mark.parametrize("benchmark", ["seq_cifar10", "seq_tiny_imagenet", "r_mnist", "seq_digits", "r_digits"])
