@@ -111,18 +111,18 @@ def connected(address: str | None) -> Iterator[None]:
     """Ray at `address`, or started here and stopped again."""
     logging.getLogger("ray").setLevel(logging.ERROR)
     logging.getLogger("ray.tune").setLevel(logging.CRITICAL)  # how trials end is the conductor's to tell
-    for left in reversed(range(1 if address else START_TRIES)):
+    with contextlib.redirect_stdout(sys.stderr):  # Ray tells of lost workers; a command's output is its result
+        for left in reversed(range(1 if address else START_TRIES)):
+            try:
+                _connect(address)
+                break
+            except Exception as error:  # Ray raises many kinds here, and tells the reason only in words
+                if not left:
+                    raise _refusal(address, str(error).strip() or type(error).__name__) from None
         try:
-            _connect(address)
-            break
-        except Exception as error:  # Ray raises many kinds here, and tells the reason only in words
-            if not left:
-                raise _refusal(address, str(error).strip() or type(error).__name__) from None
-    try:
-        with contextlib.redirect_stdout(sys.stderr):  # Ray tells of lost workers; a command's output is its result
             yield
-    finally:
-        ray.shutdown()
+        finally:
+            ray.shutdown()  # tells what it held back
 
 
 def _refusal(address: str | None, reason: str) -> Co2lError:

@@ -1,4 +1,4 @@
-"""How a search that shall end lets its trials report once more."""
+"""How a search that shall end lets its trials report once more, and where Ray's words go."""
 
 from __future__ import annotations
 
@@ -59,3 +59,16 @@ def test_the_time_budget_counts_from_the_start(clock: list[float]) -> None:
     assert not leaving.overdue
     clock[0] += engine.LEAVE_SECONDS + 0.1
     assert leaving.overdue
+
+
+def test_what_ray_tells_is_no_part_of_the_output(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(engine.ray, "init", lambda **_: print("joined"))
+    monkeypatch.setattr(engine.ray, "shutdown", lambda: print("a worker died [repeated 2x]"))  # held back till then
+    with engine.connected(None):
+        print("a worker died")
+    print("{}")
+    told = capsys.readouterr()
+    assert told.out == "{}\n"
+    assert told.err.splitlines() == ["joined", "a worker died", "a worker died [repeated 2x]"]
