@@ -24,7 +24,7 @@ from co2l.data.benchmarks import Benchmark, benchmark, normalise
 from co2l.data.randomness import stream
 from co2l.data.streams import Samples
 from co2l.learning.device import choose_device
-from co2l.learning.gradients import gradient, sample_gradients
+from co2l.learning.gradients import SampleGradients, gradient
 from co2l.learning.methods import METHODS, configure
 
 
@@ -119,7 +119,7 @@ def main() -> None:
     gradients = {
         "GEM, batched": lambda: gem.past_gradients(stream(0, device=device)),
         "GEM, looped": lambda: looped_task_gradients(gem),
-        "GSS, batched": lambda: sample_gradients(gss.network, x, labels),
+        "GSS, batched": lambda: SampleGradients.of(gss.network, x, labels),
         "GSS, looped": lambda: looped_sample_gradients(gss, x, labels),
     }
     found = in_turns(gradients, args.rounds, wait)

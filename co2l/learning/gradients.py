@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
@@ -44,6 +47,64 @@ def group_gradients(network: nn.Module, x: Tensor, labels: Tensor, weights: Tens
     return torch.cat([part.flatten(1) for part in parts.values()], dim=1)
 
 
-def sample_gradients(network: nn.Module, x: Tensor, labels: Tensor) -> Tensor:
-    """∇ of each sample's cross-entropy, one row per sample."""
-    return group_gradients(network, x[:, None], labels[:, None], torch.ones(len(x), 1, device=x.device))
+@dataclass(frozen=True)
+class SampleGradients:
+    """∇ of each sample's cross-entropy, as far as cosines need it, which is their inner products.
+
+    A linear layer's gradient is the outer product e aᵀ of the error at its output and of its input, and most parameters
+    are in linear layers. It is never formed: ⟨e aᵀ, e′ a′ᵀ⟩ = ⟨e, e′⟩⟨a, a′⟩.
+    """
+
+    factors: tuple[tuple[Tensor, Tensor], ...]  # errors and inputs of every linear layer, one row per sample
+    rest: Tensor  # the gradients of all other parameters, one row per sample
+
+    @classmethod
+    def of(cls, network: nn.Module, x: Tensor, labels: Tensor) -> SampleGradients:
+        """In evaluation mode, as above."""
+        layers = {name: layer for name, layer in network.named_modules() if isinstance(layer, nn.Linear)}
+        fixed = {
+            f"{name}.{key}": value.detach() for name, layer in layers.items() for key, value in layer.named_parameters()
+        }
+        free = {name: value.detach() for name, value in network.named_parameters() if name not in fixed}
+        seen: dict[str, Tensor] = {}
+        added: dict[str, Tensor] = {}
+
+        def tap(name: str) -> Callable[[nn.Module, tuple[Tensor], Tensor], Tensor]:
+            def note(_: nn.Module, inputs: tuple[Tensor], output: Tensor) -> Tensor:
+                seen[name] = inputs[0]
+                return output + added[name]
+
+            return note
+
+        def loss(
+            free: dict[str, Tensor], zeros: dict[str, Tensor], x: Tensor, label: Tensor
+        ) -> tuple[Tensor, dict[str, Tensor]]:
+            added.update(zeros)
+            logits = functional_call(network, (free, fixed, dict(network.named_buffers())), (x[None],))
+            return F.cross_entropy(logits, label[None]), dict(seen)
+
+        zeros = {name: x.new_zeros(len(x), layer.out_features) for name, layer in layers.items()}
+        was_training, handles = network.training, [layer.register_forward_hook(tap(n)) for n, layer in layers.items()]
+        network.eval()
+        try:
+            each = vmap(grad(loss, argnums=(0, 1), has_aux=True), in_dims=(None, 0, 0, 0))
+            (others, errors), inputs = each(free, zeros, x, labels)
+        finally:
+            network.train(was_training)
+            for handle in handles:
+                handle.remove()
+        biases = [errors[name] for name, layer in layers.items() if layer.bias is not None]
+        return cls(
+            tuple((errors[name], inputs[name].flatten(1)) for name in layers),
+            torch.cat([*(part.flatten(1) for part in others.values()), *biases], dim=1),
+        )
+
+    def products(self, other: SampleGradients) -> Tensor:
+        """⟨∇ᵢ, ∇′ⱼ⟩ for every sample i of these and j of the others."""
+        pairs = zip(self.factors, other.factors, strict=True)
+        return self.rest @ other.rest.T + sum((e @ e2.T) * (a @ a2.T) for (e, a), (e2, a2) in pairs)
+
+    @property
+    def norms(self) -> Tensor:
+        squares = self.rest.square().sum(1) + sum(e.square().sum(1) * a.square().sum(1) for e, a in self.factors)
+        return squares.sqrt()

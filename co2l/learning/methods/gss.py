@@ -16,10 +16,11 @@ from torch.nn import functional as F
 from co2l.data.benchmarks import normalise
 from co2l.data.streams import Samples
 from co2l.learning.config import Every, Settings
-from co2l.learning.gradients import group_gradients, sample_gradients
+from co2l.learning.gradients import SampleGradients
 from co2l.learning.methods.rehearsal import OnlineSettings, Rehearsal
 
 FIRST_SCORE = 0.1  # of the samples that meet an empty buffer, as in the DER release
+EPS = 1e-12  # a gradient of length 0 points nowhere, and has cosine 0 to all others
 LEAST_SCORE = 1e-6  # an exactly opposite gradient scores 0, and a slot must have some chance to be challenged
 
 
@@ -44,6 +45,13 @@ def challenge(scores: Tensor, candidates: Tensor, generator: torch.Generator) ->
     return rows
 
 
+def similarity(batch: SampleGradients, known: SampleGradients) -> tuple[float, Tensor]:
+    """The score of a batch, whose gradient is the mean of its samples', and the score of each sample."""
+    products, length = batch.products(known), batch.products(batch).mean().clamp_min(0).sqrt()
+    together = (products.mean(0) / (length * known.norms).clamp_min(EPS)).max() + 1
+    return float(together), (products / torch.outer(batch.norms, known.norms).clamp_min(EPS)).amax(dim=1) + 1
+
+
 class GSS(Rehearsal):
     name = "gss"
     settings_type: ClassVar[type[Settings]] = GSSSettings
@@ -61,21 +69,17 @@ class GSS(Rehearsal):
     def select(self, now: Samples, generator: torch.Generator) -> None:
         """Fill the buffer, or let the batch challenge what is in it."""
         compared = self.memory.draw(self.settings.gmbs, generator)
-        score, known = FIRST_SCORE, None
+        score, scores = FIRST_SCORE, None
         if len(compared):
             images = normalise(self.memory.images[compared], self.benchmark)
-            known = F.normalize(sample_gradients(self.network, images, self.memory.labels[compared]))
-            x, labels = self._plain(now)[None], now.labels[None]
-            batch = group_gradients(self.network, x, labels, torch.ones_like(labels, dtype=x.dtype))
-            score = float(_scores(batch, known))
+            known = SampleGradients.of(self.network, images, self.memory.labels[compared])
+            score, scores = similarity(SampleGradients.of(self.network, self._plain(now), now.labels), known)
         free = max(self.settings.buffer_size - len(self.memory), 0)
         if free:
             self._replace(_part(now, slice(free)), torch.full((min(free, len(now)),), score, dtype=torch.float64), None)
         challengers = _part(now, slice(free, None))
-        if len(challengers) and score < 1 and known is not None:
-            gradients = sample_gradients(self.network, self._plain(challengers), challengers.labels)
-            scores = _scores(gradients, known)
-            self._replace(challengers, scores, generator)
+        if len(challengers) and score < 1 and scores is not None:
+            self._replace(challengers, scores[free:], generator)
 
     def _plain(self, samples: Samples) -> Tensor:
         return normalise(samples.gather(torch.arange(len(samples), device=self.device)), self.benchmark)
@@ -89,10 +93,6 @@ class GSS(Rehearsal):
         else:
             rows = challenge(self.memory.priorities, candidates, generator)
         self.memory = self.memory.choose(rows, new, self.t, everyone)
-
-
-def _scores(gradients: Tensor, known: Tensor) -> Tensor:
-    return (F.normalize(gradients) @ known.T).amax(dim=1) + 1
 
 
 def _part(samples: Samples, part: slice) -> Samples:

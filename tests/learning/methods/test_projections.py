@@ -10,7 +10,7 @@ import torch
 from tiny import begun, plain
 from torch.nn import functional as F
 
-from co2l.learning.gradients import gradient, group_gradients, sample_gradients
+from co2l.learning.gradients import gradient, group_gradients
 from co2l.learning.methods import agem, gem
 
 rng = np.random.default_rng(0)
@@ -73,10 +73,6 @@ def test_batched_gradients_are_those_of_one_group_at_a_time() -> None:
         own = memory.tasks == t
         alone = gradient(network, F.cross_entropy(network(x[own]), memory.labels[own]))
         torch.testing.assert_close(batched[t], alone, atol=1e-6, rtol=1e-4)
-    each = sample_gradients(network, x, memory.labels)
-    for i in range(len(memory)):
-        alone = gradient(network, F.cross_entropy(network(x[i : i + 1]), memory.labels[i : i + 1]))
-        torch.testing.assert_close(each[i], alone, atol=1e-6, rtol=1e-4)
 
 
 def test_padding_does_not_count() -> None:

@@ -12,6 +12,8 @@ from scipy.stats import chisquare
 from tiny import begun, plain, tiny_stream
 from torch import Tensor, nn
 
+from co2l.learning.encoders import build_encoder
+from co2l.learning.gradients import SampleGradients
 from co2l.learning.methods.gss import challenge
 from co2l.learning.methods.hal import ANCHOR_STEPS
 from co2l.learning.methods.icarl import distilled_targets
@@ -128,6 +130,22 @@ def loop_gradients(network: nn.Module, x: Tensor, labels: Tensor) -> Tensor:
         loss = cross_entropy(network(x[i : i + 1]), labels[i : i + 1])
         rows.append(torch.cat([g.reshape(-1) for g in torch.autograd.grad(loss, list(network.parameters()))]))
     return torch.stack(rows).double()
+
+
+@pytest.mark.parametrize(("encoder", "shape"), [("digits_conv", (1, 8, 8)), ("resnet18", (3, 8, 8))])
+def test_sample_gradients(encoder: str, shape: tuple[int, int, int]) -> None:
+    """Inner products and lengths are those of gradients taken one by one; the network is left as it was."""
+    torch.manual_seed(0)
+    network = nn.Sequential(build_encoder(encoder, shape, 4), nn.LazyLinear(6), nn.ReLU(), nn.LazyLinear(3, bias=False))
+    x, labels = torch.rand(9, *shape), torch.arange(9) % 3
+    network(x)  # BatchNorm's statistics are no longer those of the start
+    before = copy.deepcopy(network.state_dict())
+    some, others = (SampleGradients.of(network, x[part], labels[part]) for part in (slice(4), slice(4, None)))
+    assert network.training
+    assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
+    expected = loop_gradients(network.eval(), x, labels)
+    torch.testing.assert_close(some.products(others).double(), expected[:4] @ expected[4:].T, atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(others.norms.double(), expected[4:].square().sum(1).sqrt(), atol=1e-5, rtol=1e-4)
 
 
 def cosine(a: Tensor, b: Tensor) -> float:
