@@ -7,7 +7,6 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from co2l.data.benchmarks import BENCHMARKS
 from co2l.learning.metrics import Matrix
 from co2l.reporting import figures
 from co2l.reporting.document import Block, Figure, Gap
@@ -74,7 +73,7 @@ def _missing(filled: Filled, buffers: Sequence[int | str], root: str) -> list[Bl
     experiment = filled.experiment
     rows = experiment.printed.rows
     absent = {
-        buffer: [label for row, label in rows.items() if not filled.of(row, buffer) and _possible(filled, row)]
+        buffer: [label for row, label in rows.items() if not filled.of(row, buffer) and filled.can_have(row)]
         for buffer in buffers
     }
     names = sorted({name for several in absent.values() for name in several}, key=list(rows.values()).index)
@@ -93,11 +92,6 @@ def _baseline_command(benchmark: str, method: str, root: str) -> str:
         return f"python -m co2l.evaluate --space search_spaces/paper/{BASELINES[benchmark]}/{method}.yaml --root {root}"
     config = f"echo '{{benchmark: {benchmark}, method: {method}}}' > {method}.yaml"
     return f"{config} && python -m co2l.evaluate --config {method}.yaml --root {root}"
-
-
-def _possible(filled: Filled, row: str) -> bool:
-    """iCaRL needs classes to come with tasks."""
-    return not (row == "icarl" and BENCHMARKS[filled.benchmark].scenario == "domain")
 
 
 def _courses(filled: Filled) -> list[Block]:

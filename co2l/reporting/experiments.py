@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from co2l.data.benchmarks import BENCHMARKS
+from co2l.learning.methods import METHODS
 from co2l.reporting.evaluated import Evaluated
 from co2l.reporting.paper import Exhibit, paper
 
@@ -123,6 +125,10 @@ class Filled:
 
     def of(self, row: str, buffer: int | str) -> tuple[Evaluated, ...]:
         return tuple(each for each in self.rows.get(row, ()) if each.buffer == buffer)
+
+    def can_have(self, row: str) -> bool:
+        """Whether the row's method, if the rows are methods, serves the benchmark: iCaRL does not on Domain-IL."""
+        return row not in METHODS or BENCHMARKS[self.benchmark].scenario in METHODS[row].scenarios
 
     def is_part_of(self, other: Filled) -> bool:
         """Whether the other one shows all of this and more; of two that are the same, the first one does."""

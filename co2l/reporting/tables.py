@@ -48,7 +48,8 @@ def paper_table(filled: Filled, *, buffers: Sequence[int | str] | None = None) -
                 cells = [Cell(str(buffer)), _label(label, each, differing(several), strong=row in OURS)]
                 for name in filled.scenarios:
                     theirs = exhibit.value(size, row, where, name)
-                    cells += _numbers(each, name, theirs, best.get(name))[: shown[name]]
+                    numbers = _numbers(each, name, theirs, best.get(name)) if filled.can_have(row) else [NONE] * 3
+                    cells += numbers[: shown[name]]
                 rows.append((*cells, Cell(str(len(each.results))) if each else NONE))
     for row, label in BOUNDS.items():
         several = filled.rows.get(row, ())

@@ -98,6 +98,19 @@ def test_table_1_has_a_row_per_method_run_or_not(whole: Report) -> None:
     assert "Nothing was evaluated on Seq-CIFAR-10. python -m co2l.evaluate" in said
 
 
+def test_a_method_that_cannot_serve_a_benchmark_is_not_missed_there(tmp_path: Path) -> None:
+    archives.record(
+        tmp_path, "r.test", archives.evaluation({"buffer_size": [100]}, benchmark="r_digits"), archives.made_up
+    )
+    whole = made(tmp_path)
+    ours = {row[1]: row[2] for row in table(whole, "table_1")}
+    assert ours["iCaRL"] == "–"
+    assert ours["ER"] == "not run"
+    (said,) = re.findall(r"Not run on `r_digits`: ([^.]*)", gaps(whole, "table_1"))
+    assert "ER" in said
+    assert "iCaRL" not in said
+
+
 def test_orderings_are_computed(whole: Report) -> None:
     found = {(row[0], row[1], row[2]): row for row in table(whole, "orderings")}
     row = found["IRD beats SEED", "`seq_digits`, buffer 100", "Class-IL"]
