@@ -51,8 +51,8 @@ def test_from_search_to_registered_model(tmp_path: Path) -> None:
     early = call("co2l.evaluate", "--study", "small", cwd=tmp_path)
     assert early.returncode == 2
     assert "study 'small': is not finished: 4 are left to run" in early.stderr
-    for _ in range(2):  # the second time both are answered from the record
-        selected = call("co2l.tune", "--space", "small.yaml", "--json", cwd=tmp_path)
+    selected = call("co2l.tune", "--space", "small.yaml", "--json", cwd=tmp_path)
+    for _ in range(2):  # the second time it is answered from the record
         done = call("co2l.evaluate", "--study", "small", "--seeds", "2", "--json", cwd=tmp_path)
         assert done.returncode == 0, done.stderr
     chosen = {each["settings"]["buffer_size"]: each["settings"] for each in json.loads(selected.stdout)["selected"]}

@@ -46,7 +46,7 @@ def test_without_reuse_every_score_is_the_same(folder: Path, undisturbed: Undist
 
 
 def test_without_test_files_the_search_finds_the_same(tmp_path: Path, own_data: Path) -> None:
-    settings = {"E_0": 1, "E_t": 1, "probe_epochs": 2, "batch_size": 64, "buffer_size": 20}
+    settings = {"E_0": 1, "E_t": 1, "probe_epochs": 2, "batch_size": 64, "buffer_size": 20, "matrix_probe": "none"}
     write_space(tmp_path, benchmark="r_mnist", settings=settings, axes={"kappa": [0.1, 0.2]})
     sealed = tmp_path / "sealed"
     shutil.copytree(own_data, sealed, ignore=shutil.ignore_patterns("t10k-*"))
@@ -74,10 +74,9 @@ def test_a_log_has_no_control_characters_and_few_lines(tmp_path: Path) -> None:
     )
 
 
-def test_a_changed_space_under_the_same_name_is_refused(folder: Path) -> None:
-    tune(folder, "--time-budget", "1")
-    write_space(folder, axes={**SPACE["axes"], "kappa": [0.1, 0.3]})
-    line = refusal(folder)
+def test_a_changed_space_under_the_same_name_is_refused(tmp_path: Path, undisturbed: Undisturbed) -> None:
+    folder = write_space(tmp_path, axes={**SPACE["axes"], "kappa": [0.1, 0.3]})
+    line = refusal(folder, "--root", str(undisturbed.root))
     assert "axes.kappa: [0.1, 0.2] → [0.1, 0.3]" in line
     assert "--fresh" in line
 
