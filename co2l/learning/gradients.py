@@ -51,8 +51,8 @@ def group_gradients(network: nn.Module, x: Tensor, labels: Tensor, weights: Tens
 class SampleGradients:
     """∇ of each sample's cross-entropy, as far as cosines need it, which is their inner products.
 
-    A linear layer's gradient is the outer product e aᵀ of the error at its output and of its input, and most parameters
-    are in linear layers. It is never formed: ⟨e aᵀ, e′ a′ᵀ⟩ = ⟨e, e′⟩⟨a, a′⟩.
+    A linear layer's gradient is the outer product e aᵀ of the error at its output and of its input, and in the
+    small networks most parameters are in linear layers. It is never formed: ⟨e aᵀ, e′ a′ᵀ⟩ = ⟨e, e′⟩⟨a, a′⟩.
     """
 
     factors: tuple[tuple[Tensor, Tensor], ...]  # errors and inputs of every linear layer, one row per sample
