@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import http.client
 import os
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,10 +20,10 @@ from co2l.search.tracking import runs
 class Server:
     """`mlflow server` on loopback, with its database and artifacts in a folder."""
 
-    def __init__(self, folder: Path, template: bytes) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.process: subprocess.Popen[bytes] | None = None
-        (folder / "server.db").write_bytes(template)
+        (folder / "server.db").write_bytes(empty_database())
         with socket.socket() as found:
             found.bind(("127.0.0.1", 0))
             self.port = found.getsockname()[1]
@@ -63,7 +65,15 @@ def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:
         time.sleep(0.05)
 
 
-def empty_database(folder: Path) -> bytes:
+def file_uri(folder: Path) -> str:
+    """Of a new database in the folder, where the commands have theirs below their root."""
+    (folder / "mlflow.db").write_bytes(empty_database())
+    return f"sqlite:///{folder}/mlflow.db"
+
+
+@functools.cache
+def empty_database() -> bytes:
     """A database with MLflow's tables, which take seconds to make."""
-    runs.connect(f"sqlite:///{folder}/empty.db").search_experiments()
-    return (folder / "empty.db").read_bytes()
+    with tempfile.TemporaryDirectory() as folder:
+        runs.connect(f"sqlite:///{folder}/empty.db").search_experiments()
+        return (Path(folder) / "empty.db").read_bytes()

@@ -4,32 +4,18 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from bad_spaces import BAD, GOOD, SAMPLED
-
-from co2l.console import execute
-from co2l.tune import main
+from commands import call, call_here
 
 ROOT = Path(__file__).resolve().parents[1]
 CIFAR = ROOT / "search_spaces" / "seq_cifar10.yaml"
 
 
-def process(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "co2l.tune", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
-
-
-def here(*arguments: str | Path) -> int:
-    """The command in this process; its exit code."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["tune", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            execute(main)
-    assert isinstance(ended.value.code, int)
-    return ended.value.code
+def here(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return call_here("co2l.tune", *arguments, cwd=ROOT)
 
 
 @pytest.fixture
@@ -40,7 +26,7 @@ def good(tmp_path: Path) -> Path:
 
 
 def test_the_plan_of_the_papers_grid() -> None:
-    done = process("--space", CIFAR, "--plan", "--json")
+    done = call("co2l.tune", "--space", CIFAR, "--plan", "--json", cwd=ROOT)
     assert (done.returncode, done.stderr) == (0, "")
     plan = json.loads(done.stdout)
     assert plan.keys() >= {"cells", "first_stages", "stages", "epochs_naive", "epochs_planned", "ratio"}
@@ -52,68 +38,61 @@ def test_the_plan_of_the_papers_grid() -> None:
     assert plan["ratio"] >= 2.49
 
 
-def test_the_plan_as_text(capsys: pytest.CaptureFixture[str]) -> None:
-    assert here("--space", CIFAR, "--plan") == 0
-    out, err = capsys.readouterr()
-    assert err == ""
+def test_the_plan_as_text() -> None:
+    done = here("--space", CIFAR, "--plan")
+    assert (done.returncode, done.stderr) == (0, "")
     for part in ("648", "27 distinct", "2,619 distinct", "207,900, without reuse 518,400 (2.49 times)"):
-        assert part in out
+        assert part in done.stdout
 
 
-def test_a_plan_by_chance_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_by_chance_says_so(tmp_path: Path) -> None:
     path = tmp_path / "sampled.yaml"
     path.write_text(SAMPLED)
-    assert here("--space", path, "--plan") == 0
-    out = capsys.readouterr().out
+    out = here("--space", path, "--plan").stdout
     assert "about" in out
     assert "random draw of 5 samples" in out
-    assert here("--space", path, "--plan", "--json") == 0
-    assert json.loads(capsys.readouterr().out)["exact"] is False
+    assert json.loads(here("--space", path, "--plan", "--json").stdout)["exact"] is False
     path.write_text(GOOD + "early_stop: on\n")
-    assert here("--space", path, "--plan") == 0
-    assert "at most" in capsys.readouterr().out
+    assert "at most" in here("--space", path, "--plan").stdout
 
 
-def test_settings_are_overridden(good: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert here("--space", good, "--plan", "--json", "--set", "E_0=7", "--set", "eta=0.5") == 0
-    plan = json.loads(capsys.readouterr().out)
+def test_settings_are_overridden(good: Path) -> None:
+    plan = json.loads(here("--space", good, "--plan", "--json", "--set", "E_0=7", "--set", "eta=0.5").stdout)
     assert (plan["cells"], plan["first_stages"]) == (8, 2)
     assert plan["epochs_naive"] == 8 * (7 + 4 * 1)
 
 
-def test_probe_and_price(good: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_probe_and_price(good: Path) -> None:
     probing = ["--plan", "--probe", "--price", "2", "--parallel", "3"]
-    assert here("--space", good, *probing, "--json") == 0
-    estimate = json.loads(capsys.readouterr().out)["estimate"]
+    estimate = json.loads(here("--space", good, *probing, "--json").stdout)["estimate"]
     assert estimate["trial_hours_naive"] > estimate["trial_hours"] > 0
     assert estimate["hours"] == pytest.approx(estimate["trial_hours"] / 3)
     assert estimate["money"] == pytest.approx(estimate["hours"] * 2)
     assert "evaluation" in estimate["left_out"]
-    assert here("--space", good, *probing) == 0
-    out = capsys.readouterr().out
+    out = here("--space", good, *probing).stdout
     assert "with 3 at once" in out
     assert "at 2.00 an hour" in out
     assert "evaluation" in out
-    assert here("--space", good, *probing, "--quiet") == 0
-    assert "evaluation" not in capsys.readouterr().out
+    quiet = here("--space", good, *probing, "--quiet")
+    assert quiet.returncode == 0
+    assert "evaluation" not in quiet.stdout
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_bad_spaces(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_spaces(name: str, tmp_path: Path) -> None:
     path = tmp_path / "wrong.yaml"
     path.write_text(BAD[name][0])
-    assert here("--space", path, "--plan") == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.count("\n") == 1
-    assert err.startswith(f"co2l: {path}: ")
+    done = here("--space", path, "--plan")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith(f"co2l: {path}: ")
 
 
 @pytest.mark.parametrize("name", ["syntax", "unknown setting", "range with grid"])
 def test_bad_spaces_in_a_process_of_their_own(name: str, tmp_path: Path) -> None:
     path = tmp_path / "wrong.yaml"
     path.write_text(BAD[name][0])
-    done = process("--space", path, "--plan")
+    done = call("co2l.tune", "--space", path, "--plan", cwd=ROOT)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
     assert "Traceback" not in done.stderr
@@ -136,14 +115,14 @@ def test_bad_spaces_in_a_process_of_their_own(name: str, tmp_path: Path) -> None
         (["--probe"], "add --plan"),
     ],
 )
-def test_wrong_arguments(good: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert here("--space", good, *arguments) == 2
-    out, err = capsys.readouterr()
-    assert (out, err.count("\n")) == ("", 1)
-    assert message in err
+def test_wrong_arguments(good: Path, arguments: list[str], message: str) -> None:
+    done = here("--space", good, *arguments)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert message in done.stderr
 
 
-def test_a_missing_file_and_no_file(capsys: pytest.CaptureFixture[str]) -> None:
-    assert here("--space", "nowhere.yaml", "--plan") == 2
-    assert "nowhere.yaml: cannot be read (No such file or directory); give the path" in capsys.readouterr().err
-    assert here("--plan") == 2
+def test_a_missing_file_and_no_file() -> None:
+    done = here("--space", "nowhere.yaml", "--plan")
+    assert done.returncode == 2
+    assert "nowhere.yaml: cannot be read (No such file or directory); give the path" in done.stderr
+    assert here("--plan").returncode == 2

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from commands import call, environment
+from commands import call, call_here, environment
 from mlflow import MlflowClient
 
 from co2l.search.space import load
@@ -49,7 +49,7 @@ def test_from_search_to_registered_model(tmp_path: Path) -> None:
     with begun.lease.beating():
         pass  # and left again
     early = call("co2l.evaluate", "--study", "small", cwd=tmp_path)
-    assert early.returncode == 2
+    assert (early.returncode, early.stderr.count("\n")) == (2, 1)
     assert "study 'small': is not finished: 4 are left to run" in early.stderr
     selected = call("co2l.tune", "--space", "small.yaml", "--json", cwd=tmp_path)
     for _ in range(2):  # the second time it is answered from the record
@@ -90,7 +90,7 @@ def test_from_search_to_registered_model(tmp_path: Path) -> None:
         (["--study", "small.test"], "is an evaluation and selects nothing"),
         (["--study", "small", "--set", "tau=0.2"], "give this one its own name with --name NEW"),
     ):
-        refused = call("co2l.evaluate", *arguments, cwd=tmp_path)
+        refused = call_here("co2l.evaluate", *arguments, cwd=tmp_path)
         assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
         assert message in refused.stderr
 
@@ -108,11 +108,10 @@ def test_from_search_to_registered_model(tmp_path: Path) -> None:
 def test_a_bad_configuration_is_one_line(tmp_path: Path, content: str | None, message: str) -> None:
     if content is not None:
         (tmp_path / "chosen.yaml").write_text(content)
-    done = call("co2l.evaluate", "--config", "chosen.yaml", cwd=tmp_path)
-    assert done.returncode == 2
+    done = call_here("co2l.evaluate", "--config", "chosen.yaml", cwd=tmp_path)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert done.stderr.startswith("co2l: chosen.yaml")
     assert message in done.stderr
-    assert "Traceback" not in done.stderr
 
 
 def test_all_but_an_evaluation_runs_without_test_data(tmp_path: Path, own_data: Path) -> None:
@@ -126,10 +125,11 @@ def test_all_but_an_evaluation_runs_without_test_data(tmp_path: Path, own_data: 
         ["co2l.train", "--benchmark", "seq_cifar10", *changes],
         ["co2l.tune", "--space", "tiny.yaml", "--plan", "--probe"],
         ["co2l.tune", "--space", "tiny.yaml"],
-        ["co2l.evaluate", "--space", "tiny.yaml", "--plan"],
     ):
-        done = call(*command, *(data if "co2l.evaluate" not in command else []), cwd=tmp_path)
+        done = call(*command, *data, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
+    planned = call_here("co2l.evaluate", "--space", "tiny.yaml", "--plan", cwd=tmp_path)
+    assert planned.returncode == 0, planned.stderr
     refused = call("co2l.evaluate", "--study", "tiny", *data, cwd=tmp_path)
     assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
     assert "test_batch" in refused.stderr

@@ -9,7 +9,7 @@ from typing import Any
 
 import browser
 import pytest
-from mlflow_server import Server, empty_database
+from mlflow_server import Server
 from searches import tune, write_space
 
 SECONDS = 60  # for a page to show what it loads
@@ -65,7 +65,7 @@ class Page:
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     folder = tmp_path_factory.mktemp("ui")
     with browser.chromium(folder / "profile", width=1500, height=1000) as driver:  # skips before anything is trained
-        server = Server(folder, empty_database(folder))
+        server = Server(folder)
         server.start()
         try:
             write_space(

@@ -116,7 +116,6 @@ def test_where_nobody_answers(flag: str, value: str, said: str, folder: Path) ->
 
 @pytest.mark.parametrize("name", ["study.db", "mlflow.db"])
 def test_a_locked_database(name: str, folder: Path) -> None:
-    (folder / "runs").mkdir()
     with sqlite3.connect(folder / "runs" / name) as lock:
         lock.execute("create table something (number)")
         lock.commit()

@@ -24,7 +24,7 @@ import yaml
 from matplotlib.figure import Figure
 from mlflow import MlflowClient
 from mlflow.entities import Run
-from mlflow_server import Server, empty_database, wait_for
+from mlflow_server import Server, file_uri, wait_for
 
 from co2l.errors import Co2lError
 from co2l.search.evaluation import Evaluation, OverSeeds
@@ -59,30 +59,19 @@ def cells(space: Space) -> list[Cell]:
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory, template: bytes) -> Iterator[Server]:
-    server = Server(tmp_path_factory.mktemp("server"), template)
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    server = Server(tmp_path_factory.mktemp("server"))
     server.start()
     yield server
     server.kill()
 
 
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """A database with MLflow's tables, which take seconds to make."""
-    return empty_database(tmp_path_factory.mktemp("template"))
-
-
 @pytest.fixture(params=["sqlite", "http"])
-def uri(request: pytest.FixtureRequest, tmp_path: Path, template: bytes) -> str:
+def uri(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "http":
         server: Server = request.getfixturevalue("running")
         return server.uri
-    return file_uri(tmp_path, template)
-
-
-def file_uri(folder: Path, template: bytes) -> str:
-    (folder / "mlflow.db").write_bytes(template)
-    return f"sqlite:///{folder}/mlflow.db"
+    return file_uri(tmp_path)
 
 
 @pytest.fixture
@@ -227,9 +216,9 @@ def test_the_same_runs_are_found_again(
 
 
 def test_a_search_that_was_stopped_is_not_left_running(
-    opened: Callable[..., Tracker], cells: list[Cell], tmp_path: Path, template: bytes, request: pytest.FixtureRequest
+    opened: Callable[..., Tracker], cells: list[Cell], tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    uri = file_uri(tmp_path, template)
+    uri = file_uri(tmp_path)
     tracker = opened(uri)
     tracker.begin(cells[0])
     tracker.end(cells[0].key, "killed", None, "Ctrl-C")
@@ -244,9 +233,9 @@ def test_a_search_that_was_stopped_is_not_left_running(
 
 
 def test_a_server_that_is_away_delays_and_loses_nothing(
-    opened: Callable[..., Tracker], cells: list[Cell], tmp_path: Path, template: bytes, request: pytest.FixtureRequest
+    opened: Callable[..., Tracker], cells: list[Cell], tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    server, few = Server(tmp_path, template), cells[:4]
+    server, few = Server(tmp_path), cells[:4]
     server.start()
     try:
         tracker = opened(server.uri)
@@ -334,11 +323,10 @@ def test_lost_replies_make_nothing_twice(
     opened: Callable[..., Tracker],
     cells: list[Cell],
     tmp_path: Path,
-    template: bytes,
     monkeypatch: pytest.MonkeyPatch,
     request: pytest.FixtureRequest,
 ) -> None:
-    uri, few, told = file_uri(tmp_path, template), cells[:3], set[str]()
+    uri, few, told = file_uri(tmp_path), cells[:3], set[str]()
     plain = mlflow_runs.connect
     monkeypatch.setattr(mlflow_runs, "connect", lambda uri: LosesReplies(plain(uri), told))
     monkeypatch.setattr(outbox, "FIRST_PAUSE", 0.01)
@@ -365,12 +353,11 @@ def test_a_refused_operation_does_not_hold_up_the_others(
     opened: Callable[..., Tracker],
     cells: list[Cell],
     tmp_path: Path,
-    template: bytes,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     request: pytest.FixtureRequest,
 ) -> None:
-    uri = file_uri(tmp_path, template)
+    uri = file_uri(tmp_path)
     monkeypatch.setattr(outbox, "FIRST_PAUSE", 0.01)
     tracker = opened(uri)
     tracker.report("never begun", epoch(1))
@@ -419,9 +406,9 @@ def test_what_a_killed_driver_told_arrives_later(
 
 
 def test_a_torn_line_in_the_spool_is_passed_over(
-    opened: Callable[..., Tracker], cells: list[Cell], tmp_path: Path, template: bytes, request: pytest.FixtureRequest
+    opened: Callable[..., Tracker], cells: list[Cell], tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    uri = file_uri(tmp_path, template)
+    uri = file_uri(tmp_path)
     opened(uri).close(60)
     (spool,) = (tmp_path / "spool").glob("*.jsonl")
     assert spool.read_bytes() == b""
@@ -432,10 +419,8 @@ def test_a_torn_line_in_the_spool_is_passed_over(
     assert len(runs(uri, request.node.name)[1]) == 1
 
 
-def test_two_searches_do_not_track_the_same_study(
-    opened: Callable[..., Tracker], tmp_path: Path, template: bytes
-) -> None:
-    uri = file_uri(tmp_path, template)
+def test_two_searches_do_not_track_the_same_study(opened: Callable[..., Tracker], tmp_path: Path) -> None:
+    uri = file_uri(tmp_path)
     tracker = opened(uri)
     with pytest.raises(Co2lError, match="another search is tracking"):
         opened(uri)
@@ -482,10 +467,10 @@ def test_what_cannot_be_opened_says_so(
 
 
 def test_a_locked_database_says_so(
-    opened: Callable[..., Tracker], tmp_path: Path, template: bytes, monkeypatch: pytest.MonkeyPatch
+    opened: Callable[..., Tracker], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mlflow_runs, "LOCK_SECONDS", 0.1)
-    uri = file_uri(tmp_path, template)
+    uri = file_uri(tmp_path)
     holder = sqlite3.connect(tmp_path / "mlflow.db")
     holder.execute("BEGIN EXCLUSIVE")
     try:
