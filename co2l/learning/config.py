@@ -25,7 +25,7 @@ from co2l.data.streams import Split
 from co2l.errors import Co2lError, unknown
 from co2l.learning.encoders import ENCODERS
 
-VERSION = 3  # part of every key: raise it when the same settings would give other numbers
+VERSION = 4  # part of every key: raise it when the same settings would give other numbers
 
 T = TypeVar("T")
 

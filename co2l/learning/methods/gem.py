@@ -15,6 +15,8 @@ from co2l.learning.config import Later, Settings
 from co2l.learning.gradients import descend_along, gradient, group_gradients
 from co2l.learning.methods.rehearsal import BoundarySettings, EqualTaskShares
 
+SHORTEST = 1e-15  # a gradient below this counts as none; its square is still a number in float32
+
 
 class GEMSettings(BoundarySettings):
     gamma: Later[float] = Field(ge=0, description="margin γ: how far every past gradient is followed at least")
@@ -23,17 +25,21 @@ class GEMSettings(BoundarySettings):
 def project(g: Tensor, G: Tensor, gamma: float) -> Tensor:
     """g + Gᵀv with v = argmin ½vᵀGGᵀv + (Gg)ᵀv over v ≥ γ, the dual of the closest vector that obeys all rows of G.
 
-    With v = γ + u it is a least-squares problem over u ≥ 0, in as many dimensions as there are past tasks.
+    With v = γ + u it is a least-squares problem over u ≥ 0, in as many dimensions as there are past tasks. Rows are
+    brought to length 1 for it: a task known by heart has a gradient that is a million times shorter than another's.
+    The ridge is as large as G's rounding; with it no direction that is rounding alone is worth a large u, and the
+    result is never longer than with u = 0.
     """
     from scipy.optimize import nnls  # takes a second to load, which only this method should wait for
 
-    product = (G @ G.T).double().cpu().numpy()
-    linear = (G @ g).double().cpu().numpy() + product @ np.full(len(G), gamma)
-    values, vectors = np.linalg.eigh(product)
-    kept = values > values.max(initial=0.0) * len(G) * np.finfo(np.float32).eps  # of the precision of G, not of product
-    root = np.sqrt(values[kept])
-    u, _ = nnls(root[:, None] * vectors.T[kept], -(vectors.T[kept] @ linear) / root)
-    return g + torch.as_tensor(gamma + u, dtype=G.dtype, device=G.device) @ G
+    ahead = g + gamma * G.sum(0)
+    lengths = torch.linalg.vector_norm(G, dim=1).clamp_min(SHORTEST)
+    cosines = (G @ G.T / torch.outer(lengths, lengths)).double().cpu().numpy()
+    linear = (G @ ahead / lengths).double().cpu().numpy()
+    values, vectors = np.linalg.eigh(cosines)
+    root = np.sqrt(values.clip(0) + len(G) * torch.finfo(G.dtype).eps)
+    u, _ = nnls(root[:, None] * vectors.T, -(vectors.T @ linear) / root)
+    return ahead + torch.as_tensor(u, dtype=G.dtype, device=G.device).div(lengths) @ G
 
 
 class GEM(EqualTaskShares):

@@ -49,6 +49,36 @@ def test_gem_with_a_repeated_constraint() -> None:
     torch.testing.assert_close(gem.project(g, torch.stack([row, row]), 0.0), torch.tensor([0.0, 2.0]))
 
 
+@pytest.mark.parametrize("directions", [1, 2, 5, 10])
+@pytest.mark.parametrize("noise", [0.0, 1e-4, 1e-2, 1e-1])
+def test_gem_with_gradients_of_all_lengths(directions: int, noise: float) -> None:
+    """Alike and between 1 and 1e-6 long, as of tasks that are known by heart beside one that is being forgotten."""
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        shared = rng.normal(size=(directions, 300))
+        rows = rng.normal(size=(12, directions)) @ shared + noise * rng.normal(size=(12, 300))
+        G = rows * 10.0 ** -rng.uniform(0, 6, size=(12, 1))
+        g = rng.normal(size=300) - 0.3 * shared.sum(0)
+        found = gem.project(*(torch.tensor(each, dtype=torch.float32) for each in (g, G)), 0.5).double().numpy()
+        assert np.linalg.norm(found) <= np.linalg.norm(g + 0.5 * G.sum(0)) * (1 + 1e-5)  # as γ alone would give
+        cosines = G @ found / (np.linalg.norm(G, axis=1) * np.linalg.norm(g + 0.5 * G.sum(0)))
+        assert cosines.min() > -3e-3
+
+
+@pytest.mark.parametrize("length", [1e-6, 1e-3, 1.0])
+@pytest.mark.parametrize(("g", "G"), CASES)
+def test_gem_with_one_gradient_much_shorter(g: np.ndarray, G: np.ndarray, length: float) -> None:
+    G = np.concatenate([length * G[:1], G[1:]])
+    found = gem.project(torch.tensor(g, dtype=torch.float32), torch.tensor(G, dtype=torch.float32), 0.5).numpy()
+    np.testing.assert_allclose(found, brute_force(g, G, 0.5), atol=2e-4)
+
+
+def test_gem_with_a_task_that_has_no_gradient() -> None:
+    g, row = torch.tensor([-1.0, 2.0]), torch.tensor([1.0, 0.0])
+    found = gem.project(g, torch.stack([row, 0 * row, 1e-30 * row]), 0.0)
+    torch.testing.assert_close(found, torch.tensor([0.0, 2.0]))
+
+
 @pytest.mark.parametrize(("g", "G"), CASES)
 def test_agem_is_the_program_with_one_constraint(g: np.ndarray, G: np.ndarray) -> None:
     for sign in (1, -1):
