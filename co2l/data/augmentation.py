@@ -1,7 +1,7 @@
 """A batch is augmented on its device in one go, with parameters drawn anew for every image (appendix A).
 
 Each operator computes what torchvision's operator of that name does to one image, on floats instead of bytes.
-`draw` makes every random choice and `apply` none; `augment` does both.
+`draw` makes every random choice and `apply` none; `augment` does both. `shift_and_flip` is the baselines'.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ RATIO = (3 / 4, 4 / 3)  # width : height of a crop, log-uniform
 TRIES = 10  # boxes drawn before the centre of the image is taken instead
 KERNEL = 7
 SIGMA = (0.1, 2.0)
+PADDING = 4
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,22 @@ def apply(images: Tensor, parameters: Parameters) -> Tensor:
         _change(views, p.gray, to_grayscale)
     _change(views, p.blur, gaussian_blur, p.sigma)
     return views.clamp_(0, 1)
+
+
+def shift_and_flip(images: Tensor, generator: torch.Generator) -> Tensor:
+    """Every image moved by at most 4 pixels, black coming in, and half of them flipped, as float32 in [0, 1].
+
+    torchvision's RandomCrop with padding and RandomHorizontalFlip: what the baselines' authors train classifiers on.
+    """
+    n, _, height, width = images.shape
+    device = generator.device
+    top, left = torch.randint(2 * PADDING + 1, (2, n, 1), generator=generator, device=device)
+    rows, columns = top + torch.arange(height, device=device), left + torch.arange(width, device=device)
+    padded = functional.pad(_unit(images), [PADDING] * 4)
+    views = padded[torch.arange(n, device=device)[:, None, None], :, rows[:, :, None], columns[:, None, :]]
+    views = views.permute(0, 3, 1, 2)
+    _change(views, torch.rand(n, generator=generator, device=device) < 0.5, horizontal_flip)
+    return views
 
 
 def resized_crop(images: Tensor, top: Tensor, left: Tensor, height: Tensor, width: Tensor) -> Tensor:

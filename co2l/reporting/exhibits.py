@@ -28,7 +28,6 @@ from co2l.reporting.tables import benchmark_name, paper_table
 from co2l.search.figures import SCENARIOS
 
 Array = NDArray[Any]
-BASELINES = {"r_mnist": "r_mnist", "r_digits": "digits/r_digits"}  # whose spaces are shipped, below search_spaces/paper
 
 
 def _command(experiment: Experiment, root: str, benchmark: str = "seq_cifar10") -> str:
@@ -88,10 +87,11 @@ def _missing(filled: Filled, buffers: Sequence[int | str], root: str) -> list[Bl
 
 
 def _baseline_command(benchmark: str, method: str, root: str) -> str:
-    if benchmark in BASELINES:
-        return f"python -m co2l.evaluate --space search_spaces/paper/{BASELINES[benchmark]}/{method}.yaml --root {root}"
-    config = f"echo '{{benchmark: {benchmark}, method: {method}}}' > {method}.yaml"
-    return f"{config} && python -m co2l.evaluate --config {method}.yaml --root {root}"
+    if benchmark == "seq_digits":  # where nobody has chosen the values yet
+        search = f"python -m co2l.tune --space search_spaces/seq_digits/{method}.yaml --root {root}"
+        return f"{search} && python -m co2l.evaluate --study seq_digits-{method} --root {root}"
+    folder = f"digits/{benchmark}" if benchmark in STAND_INS else benchmark
+    return f"python -m co2l.evaluate --space search_spaces/paper/{folder}/{method}.yaml --root {root}"
 
 
 def _courses(filled: Filled) -> list[Block]:

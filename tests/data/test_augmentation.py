@@ -16,7 +16,7 @@ from scipy import stats
 from torch import Tensor
 
 from co2l.data import augmentation
-from co2l.data.augmentation import Augmentation, Parameters, apply, augment, draw
+from co2l.data.augmentation import Augmentation, Parameters, apply, augment, draw, shift_and_flip
 from co2l.data.torchvision_import import torchvision
 from co2l.errors import Co2lError
 
@@ -110,6 +110,21 @@ def test_crop_sees_nothing_outside_its_box() -> None:
     image[:, :, 5:20, 7:25] = 0.25
     box = (torch.tensor([side]) for side in (5, 7, 15, 18))
     assert_near(augmentation.resized_crop(image, *box), torch.full((1, 1, 28, 28), 0.25), 1e-5)
+
+
+@pytest.mark.parametrize(("channels", "height", "width"), [(3, 32, 32), (1, 24, 40)])
+def test_shift_and_flip_is_a_padded_crop_and_a_flip_of_torchvision(channels: int, height: int, width: int) -> None:
+    """Each view is one of the 9 × 9 × 2 that torchvision can make of its image, all of them equally often."""
+    image = pictures(1, channels, height, width)[0]  # noise: no two of its views are equal
+    padded = reference.pad(image, [4])
+    crops = [reference.crop(padded, top, left, height, width) for top in range(9) for left in range(9)]
+    possible = [unit(view) for crop in crops for view in (crop, reference.hflip(crop))]
+    number = {view.numpy().tobytes(): i for i, view in enumerate(possible)}
+    assert len(number) == 162
+    views = shift_and_flip(image.expand(8100, -1, -1, -1), seeded())
+    assert views.dtype == torch.float32
+    found = [number[view.contiguous().numpy().tobytes()] for view in views]
+    assert stats.chisquare(torch.tensor(found).bincount(minlength=162)).pvalue > RARELY_BY_CHANCE
 
 
 # The other operators

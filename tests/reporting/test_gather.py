@@ -17,6 +17,7 @@ from co2l.reporting.document import Figure, Gap, Report, Section, Table
 from co2l.reporting.experiments import EXPERIMENTS, STAND_INS, TABLE_1, Experiment
 from co2l.reporting.gather import read, report
 from co2l.search.archive import Archive
+from co2l.search.space import load
 from co2l.search.study import Record
 
 Row = list[str]
@@ -226,11 +227,13 @@ def test_a_section_that_breaks_is_a_gap(root: Path, monkeypatch: pytest.MonkeyPa
     assert table(whole, "table_1")
 
 
-def test_the_space_of_a_missing_baseline_is_there(tmp_path: Path) -> None:
-    space = archives.evaluation({"buffer_size": [50]}, benchmark="r_digits")
+@pytest.mark.parametrize("benchmark", ["seq_cifar10", "seq_tiny_imagenet", "r_mnist", "seq_digits", "r_digits"])
+def test_the_space_of_a_missing_baseline_is_there(benchmark: str, tmp_path: Path) -> None:
+    space = archives.evaluation({"buffer_size": [200]}, benchmark=benchmark)
     archives.record(tmp_path, "r.test", space, lambda *_: 60.0)
     (file,) = re.findall(r"--space (\S+/er\.yaml)", gaps(made(tmp_path), "table_1"))
-    assert (Path(__file__).parents[2] / file).is_file()
+    shipped = load(Path(__file__).parents[2] / file)
+    assert (shipped.benchmark, shipped.method) == (benchmark, "er")
 
 
 @pytest.mark.parametrize("benchmark", ["seq_cifar10", "seq_tiny_imagenet", "r_mnist", "seq_digits", "r_digits"])

@@ -16,10 +16,14 @@ Values = dict[str, Any]
 
 # What all baselines have in common on a benchmark, as far as they have the setting.
 COMMON: dict[str, Values] = {
-    "seq_cifar10": dict(encoder="resnet18", batch_size=32, minibatch_size=32, epochs=50, buffer_size=200),
-    "seq_tiny_imagenet": dict(encoder="resnet18", batch_size=32, minibatch_size=32, epochs=100, buffer_size=200),
+    "seq_cifar10": dict(
+        encoder="resnet18", batch_size=32, minibatch_size=32, epochs=50, buffer_size=200, augment="shift_flip"
+    ),
+    "seq_tiny_imagenet": dict(
+        encoder="resnet18", batch_size=32, minibatch_size=32, epochs=100, buffer_size=200, augment="shift_flip"
+    ),
     "r_mnist": dict(
-        encoder="mnist_conv", batch_size=128, minibatch_size=128, epochs=1, buffer_size=200, augment=False
+        encoder="mnist_conv", batch_size=128, minibatch_size=128, epochs=1, buffer_size=200, augment="none"
     ),
     "seq_digits": dict(encoder="digits_conv", batch_size=32, minibatch_size=32, epochs=10, buffer_size=100),
     "r_digits": dict(encoder="digits_conv", batch_size=32, minibatch_size=32, epochs=10, buffer_size=100),

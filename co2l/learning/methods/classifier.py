@@ -13,7 +13,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from co2l.data.augmentation import augment
+from co2l.data.augmentation import augment, shift_and_flip
 from co2l.data.benchmarks import Benchmark, normalise
 from co2l.data.buffer import Buffer, Union
 from co2l.data.randomness import stream
@@ -31,7 +31,10 @@ class ClassifierSettings(Settings):
     weight_decay: Every[float] = Field(0.0, ge=0)
     batch_size: Every[int] = Field(32, ge=2, description="samples of the current task per batch")
     epochs: Every[int] = Field(ge=1, description="epochs of every task")
-    augment: Every[bool] = Field(True, description="learn from the benchmark's random views, or from plain images")
+    augment: Every[Literal["views", "shift_flip", "none"]] = Field(
+        "views",
+        description="learn from random views as Co²L does, from images moved a little and flipped, or plain ones",
+    )
 
     def epochs_per_task(self, tasks: int) -> list[int]:
         return [self.epochs] * tasks
@@ -106,8 +109,11 @@ class ClassifierLearner(Method):
 
     def view(self, images: Tensor, generator: torch.Generator) -> Tensor:
         """What the network is shown of un-augmented images: a random view of each."""
-        shown = augment(images, self.benchmark.augmentation, generator) if self.settings.augment else images
-        return normalise(shown, self.benchmark)
+        if self.settings.augment == "views":
+            images = augment(images, self.benchmark.augmentation, generator)
+        elif self.settings.augment == "shift_flip":
+            images = shift_and_flip(images, generator)
+        return normalise(images, self.benchmark)
 
     def end_task(self, t: int, task: Samples) -> None:
         """Keep nothing."""

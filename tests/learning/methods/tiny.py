@@ -47,7 +47,7 @@ def finish(config: RunConfig, root: Path, tasks: TaskStream | None = None) -> Re
 
 def begun(method: str, *, steps: int = 0, tasks: int = 1, **settings: Any) -> Any:
     """A method in the middle of its task number `tasks`, by the calls a run makes; digits without augmentation."""
-    config, stream = config_of(method, augment=False, **settings), tiny_stream()
+    config, stream = config_of(method, augment="none", **settings), tiny_stream()
     learner: Any = METHODS[method](config.settings, stream.benchmark, 0, CPU)
     for t in range(tasks):
         if t > 0:
