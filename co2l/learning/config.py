@@ -49,7 +49,8 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     encoder: Every[str] = Field(description="resnet18, mnist_conv or digits_conv")
-    width: Every[int] = Field(64, ge=8, description="filters of ResNet-18's first layer, from 8")  # torch crashes below
+    # torch 2.13 writes outside its memory on a CPU when it learns fewer filters than 16 with channels last
+    width: Every[int] = Field(64, ge=16, description="filters of ResNet-18's first layer, from 16")
     eta: Every[float] = Field(gt=0, description="learning rate η")
     momentum: Every[float] = Field(0.9, ge=0, lt=1)
     weight_decay: Every[float] = Field(1e-4, ge=0)

@@ -116,7 +116,7 @@ def test_a_bad_configuration_is_one_line(tmp_path: Path, content: str | None, me
 
 def test_all_but_an_evaluation_runs_without_test_data(tmp_path: Path, own_data: Path) -> None:
     (own_data / "cifar-10-batches-py" / "test_batch").unlink()
-    settings = {"width": 8, "E_0": 1, "E_t": 1, "batch_size": 8, "probe_epochs": 1, "buffer_size": 10}
+    settings = {"width": 16, "E_0": 1, "E_t": 1, "batch_size": 8, "probe_epochs": 1, "buffer_size": 10}
     space = {"benchmark": "seq_cifar10", "settings": settings, "axes": {"kappa": [0.1]}}
     (tmp_path / "tiny.yaml").write_text(yaml.safe_dump({**space, "resources": {"cpus": 1}}))
     data = ["--data", str(own_data)]

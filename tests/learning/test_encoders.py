@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import torch
 
 from co2l.learning.encoders import Projector, build_encoder, initialised
@@ -21,7 +24,24 @@ def test_resnet18_has_the_cifar_stem_and_the_known_number_of_weights() -> None:
 
 
 def test_resnet18_can_be_narrow() -> None:
-    assert build_encoder("resnet18", (3, 32, 32), 8)(torch.zeros(2, 3, 32, 32)).shape == (2, 64)
+    assert build_encoder("resnet18", (3, 32, 32), 16)(torch.zeros(2, 3, 32, 32)).shape == (2, 128)
+
+
+def test_the_narrowest_network_learns_from_batches_of_any_size() -> None:
+    """In a process of its own: a narrower one ends it."""
+    program = """
+import torch
+from co2l.learning.config import Settings
+from co2l.learning.encoders import build_encoder
+torch.set_num_threads(2)
+(least,) = (rule.ge for rule in Settings.model_fields["width"].metadata if hasattr(rule, "ge"))
+encoder = build_encoder("resnet18", (3, 32, 32), least)
+for n in range(1, 34, 4):
+    encoder(torch.rand(n, 3, 32, 32)).sum().backward()
+print("learned with", least)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "learned with 16\n"), done.stderr
 
 
 def test_r_mnist_network_of_the_appendix() -> None:
