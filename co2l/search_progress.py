@@ -24,6 +24,7 @@ from co2l.search.service import Options, Outcome
 from co2l.search.space import Space
 
 ENDED: tuple[Status, ...] = ("done", "pruned", "failed")
+LULL_SECONDS = 60.0  # between lines of a log while no cell begins or ends
 
 
 class SearchProgress(Display):
@@ -35,20 +36,29 @@ class SearchProgress(Display):
         self.started = time.monotonic()
         self.before: int | None = None  # cells that had ended when this process began
         self.told: tuple[int, Counter[Status]] | None = None  # what the last line counted
+        self.told_part, self.told_at = 0.0, self.started
 
-    def changed(self, *, running: int, entries: Mapping[str, Entry]) -> None:
+    def changed(self, *, running: int, part_done: float, entries: Mapping[str, Entry]) -> None:
         if self.before is None:  # the first one is about to run
             self.before = sum(entry.status in ENDED for entry in entries.values())
         if self.due:
             counts = Counter(entry.status for entry in entries.values())
-            if self.is_live or (running, counts) != self.told:  # a log is not filled with the same again
-                self.told = running, counts
-                text = self._line(running, counts, entries, self.before)
+            if self.is_live or self._is_news(running, counts, part_done):
+                self.told, self.told_part, self.told_at = (running, counts), part_done, time.monotonic()
+                text = self._line(running, part_done, counts, entries, self.before)
                 self.draw(text, Text(text))
 
-    def _line(self, running: int, counts: Counter[Status], entries: Mapping[str, Entry], before: int) -> str:
+    def _is_news(self, running: int, counts: Counter[Status], part_done: float) -> bool:
+        """A log is not filled with the same again."""
+        lull = time.monotonic() - self.told_at >= LULL_SECONDS
+        return (running, counts) != self.told or (lull and part_done != self.told_part)
+
+    def _line(
+        self, running: int, part_done: float, counts: Counter[Status], entries: Mapping[str, Entry], before: int
+    ) -> str:
         ended = sum(counts[status] for status in ENDED)
-        parts = [f"{counts['done']}{f'/{self.total}' if self.total else ''} cells done", f"{running} running"]
+        through = f" ({part_done:.0%})" if running and part_done else ""
+        parts = [f"{counts['done']}{f'/{self.total}' if self.total else ''} cells done", f"{running} running{through}"]
         parts += [f"{counts[status]} {status}" for status in ("pruned", "failed") if counts[status]]
         done = [entry for entry in entries.values() if entry.score is not None]
         if done:

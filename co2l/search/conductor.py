@@ -5,6 +5,7 @@ It knows no engine. Whoever runs the trials asks `next`, hands every message on 
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,9 +20,9 @@ from co2l.search.tracking import Tracker
 
 
 class Watcher(Protocol):
-    """Somebody who is shown how the search goes."""
+    """Somebody who is shown how the search goes: how many trials run, and how much of their epochs is done."""
 
-    def changed(self, *, running: int, entries: Mapping[str, Entry]) -> None: ...
+    def changed(self, *, running: int, part_done: float, entries: Mapping[str, Entry]) -> None: ...
 
 
 @dataclass
@@ -33,6 +34,10 @@ class Trial:
     last: Report | None = None
     stopped: bool = False  # at a rung
     failed: str = ""  # the reason, if it says one itself
+
+    @property
+    def part_done(self) -> float:
+        return self.last.epoch / sum(self.cell.config.settings.epochs_per_task(self.last.tasks)) if self.last else 0.0
 
     def spent(self) -> tuple[int, int, float]:
         trained, reused = (self.last.epochs_trained, self.last.epochs_reused) if self.last else (0, 0)
@@ -111,4 +116,5 @@ class Conductor:
 
     def _changed(self) -> None:
         """Called at a trial's begin and reports, not at its end: the next begins at once, and no slot is free."""
-        self.watcher.changed(running=self.queue.running, entries=self.record.entries)
+        part_done = statistics.fmean(trial.part_done for trial in self.trials.values()) if self.trials else 0.0
+        self.watcher.changed(running=self.queue.running, part_done=part_done, entries=self.record.entries)
