@@ -20,26 +20,28 @@ SHORTEST = 1e-15  # a gradient below this counts as none; its square is still a 
 
 class GEMSettings(BoundarySettings):
     gamma: Later[float] = Field(ge=0, description="margin γ: how far every past gradient is followed at least")
+    # of the original code: tasks known by heart, whose gradients are shorter than its root, then hardly constrain
+    ridge: Later[float] = Field(1e-3, ge=0, description="on the diagonal of the quadratic program")
 
 
-def project(g: Tensor, G: Tensor, gamma: float) -> Tensor:
-    """g + Gᵀv with v = argmin ½vᵀGGᵀv + (Gg)ᵀv over v ≥ γ, the dual of the closest vector that obeys all rows of G.
+def project(g: Tensor, G: Tensor, gamma: float, ridge: float) -> Tensor:
+    """g + Gᵀv with v = argmin ½vᵀ(GGᵀ + ridge·I)v + (Gg)ᵀv over v ≥ γ.
 
-    With v = γ + u it is a least-squares problem over u ≥ 0, in as many dimensions as there are past tasks. Rows are
-    brought to length 1 for it: a task known by heart has a gradient that is a million times shorter than another's.
-    The ridge is as large as G's rounding; with it no direction that is rounding alone is worth a large u, and the
-    result is never longer than with u = 0.
+    Without a ridge it is the dual of the closest vector that obeys all rows of G. With v = γ + u it is a least-squares
+    problem over u ≥ 0, in as many dimensions as there are past tasks, and the result is never longer than with u = 0.
+    Rows are brought to about length 1 for it, as a task known by heart may have a gradient that is a million times
+    shorter than another's, and on top comes a ridge as large as their rounding, which is not worth a large u.
     """
     from scipy.optimize import nnls  # takes a second to load, which only this method should wait for
 
     ahead = g + gamma * G.sum(0)
-    lengths = torch.linalg.vector_norm(G, dim=1).clamp_min(SHORTEST)
-    cosines = (G @ G.T / torch.outer(lengths, lengths)).double().cpu().numpy()
-    linear = (G @ ahead / lengths).double().cpu().numpy()
-    values, vectors = np.linalg.eigh(cosines)
+    scale = (G.square().sum(1) + ridge).sqrt().clamp_min(SHORTEST)
+    quadratic = (G @ G.T / torch.outer(scale, scale) + torch.diag(ridge / scale.square())).double().cpu().numpy()
+    linear = ((G @ ahead + ridge * gamma) / scale).double().cpu().numpy()
+    values, vectors = np.linalg.eigh(quadratic)
     root = np.sqrt(values.clip(0) + len(G) * torch.finfo(G.dtype).eps)
     u, _ = nnls(root[:, None] * vectors.T, -(vectors.T @ linear) / root)
-    return ahead + torch.as_tensor(u, dtype=G.dtype, device=G.device).div(lengths) @ G
+    return ahead + torch.as_tensor(u, dtype=G.dtype, device=G.device).div(scale) @ G
 
 
 class GEM(EqualTaskShares):
@@ -53,7 +55,7 @@ class GEM(EqualTaskShares):
         if len(self.memory):
             G = self.past_gradients(generator)
             if bool((G @ g < 0).any()):
-                g = project(g, G, self.settings.gamma)
+                g = project(g, G, self.settings.gamma, self.settings.ridge)
         descend_along(g, self.network, self.optimiser, lr)
         return {"ce": loss}
 

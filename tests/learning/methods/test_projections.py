@@ -17,9 +17,9 @@ rng = np.random.default_rng(0)
 CASES = [(rng.normal(size=d), rng.normal(size=(k, d))) for k, d in [(1, 3), (2, 5), (3, 4), (4, 9), (4, 9), (5, 5)]]
 
 
-def brute_force(g: np.ndarray, G: np.ndarray, gamma: float) -> np.ndarray:
+def brute_force(g: np.ndarray, G: np.ndarray, gamma: float, ridge: float = 0.0) -> np.ndarray:
     """v = argmin ½vᵀGGᵀv + (Gg)ᵀv, v ≥ γ: the best feasible stationary point over all sets of active bounds."""
-    P, q, k = G @ G.T, G @ g, len(G)
+    P, q, k = G @ G.T + ridge * np.eye(len(G)), G @ g, len(G)
     best, value = None, np.inf
     for active in itertools.product([True, False], repeat=k):
         bound = np.array(active)
@@ -36,7 +36,7 @@ def brute_force(g: np.ndarray, G: np.ndarray, gamma: float) -> np.ndarray:
 @pytest.mark.parametrize("gamma", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize(("g", "G"), CASES)
 def test_gem_solves_the_quadratic_program(g: np.ndarray, G: np.ndarray, gamma: float) -> None:
-    found = gem.project(torch.tensor(g), torch.tensor(G), gamma).numpy()
+    found = gem.project(torch.tensor(g), torch.tensor(G), gamma, 0.0).numpy()
     np.testing.assert_allclose(found, brute_force(g, G, gamma), atol=1e-6)
     if gamma == 0:
         assert (G @ found >= -1e-6).all()  # no past task's loss rises
@@ -44,9 +44,19 @@ def test_gem_solves_the_quadratic_program(g: np.ndarray, G: np.ndarray, gamma: f
         np.testing.assert_allclose(found, g, atol=1e-9)
 
 
+@pytest.mark.parametrize("ridge", [1e-3, 0.5])
+@pytest.mark.parametrize("length", [1.0, 1e-3, 0.0])
+@pytest.mark.parametrize(("g", "G"), CASES)
+def test_gem_with_a_ridge(g: np.ndarray, G: np.ndarray, length: float, ridge: float) -> None:
+    """One task is known by heart, more or less."""
+    G = np.concatenate([length * G[:1], G[1:]])
+    found = gem.project(torch.tensor(g), torch.tensor(G), 0.5, ridge).numpy()
+    np.testing.assert_allclose(found, brute_force(g, G, 0.5, ridge), atol=1e-6)
+
+
 def test_gem_with_a_repeated_constraint() -> None:
     g, row = torch.tensor([-1.0, 2.0]), torch.tensor([1.0, 0.0])
-    torch.testing.assert_close(gem.project(g, torch.stack([row, row]), 0.0), torch.tensor([0.0, 2.0]))
+    torch.testing.assert_close(gem.project(g, torch.stack([row, row]), 0.0, 0.0), torch.tensor([0.0, 2.0]))
 
 
 @pytest.mark.parametrize("directions", [1, 2, 5, 10])
@@ -59,7 +69,7 @@ def test_gem_with_gradients_of_all_lengths(directions: int, noise: float) -> Non
         rows = rng.normal(size=(12, directions)) @ shared + noise * rng.normal(size=(12, 300))
         G = rows * 10.0 ** -rng.uniform(0, 6, size=(12, 1))
         g = rng.normal(size=300) - 0.3 * shared.sum(0)
-        found = gem.project(*(torch.tensor(each, dtype=torch.float32) for each in (g, G)), 0.5).double().numpy()
+        found = gem.project(*(torch.tensor(each, dtype=torch.float32) for each in (g, G)), 0.5, 0.0).double().numpy()
         assert np.linalg.norm(found) <= np.linalg.norm(g + 0.5 * G.sum(0)) * (1 + 1e-5)  # as γ alone would give
         cosines = G @ found / (np.linalg.norm(G, axis=1) * np.linalg.norm(g + 0.5 * G.sum(0)))
         assert cosines.min() > -3e-3
@@ -69,13 +79,13 @@ def test_gem_with_gradients_of_all_lengths(directions: int, noise: float) -> Non
 @pytest.mark.parametrize(("g", "G"), CASES)
 def test_gem_with_one_gradient_much_shorter(g: np.ndarray, G: np.ndarray, length: float) -> None:
     G = np.concatenate([length * G[:1], G[1:]])
-    found = gem.project(torch.tensor(g, dtype=torch.float32), torch.tensor(G, dtype=torch.float32), 0.5).numpy()
+    found = gem.project(torch.tensor(g, dtype=torch.float32), torch.tensor(G, dtype=torch.float32), 0.5, 0.0).numpy()
     np.testing.assert_allclose(found, brute_force(g, G, 0.5), atol=2e-4)
 
 
 def test_gem_with_a_task_that_has_no_gradient() -> None:
     g, row = torch.tensor([-1.0, 2.0]), torch.tensor([1.0, 0.0])
-    found = gem.project(g, torch.stack([row, 0 * row, 1e-30 * row]), 0.0)
+    found = gem.project(g, torch.stack([row, 0 * row, 1e-30 * row]), 0.0, 0.0)
     torch.testing.assert_close(found, torch.tensor([0.0, 2.0]))
 
 
@@ -117,7 +127,7 @@ def test_padding_does_not_count() -> None:
 @pytest.mark.parametrize("name", ["gem", "agem"])
 def test_a_step_is_taken_along_the_projected_gradient(name: str) -> None:
     """After the step θ ← θ − lr·g̃, where g̃ is recomputed here from the buffer and the batch."""
-    learner = begun(name, steps=2, tasks=3, minibatch_size=100, gamma=0.5)
+    learner = begun(name, steps=2, tasks=3, minibatch_size=100, gamma=0.5, ridge=0.02)
     network, memory = learner.network, learner.memory
     batch = learner.draw(1)[2]
     x, y, _ = learner.D.gather(batch)
@@ -129,7 +139,7 @@ def test_a_step_is_taken_along_the_projected_gradient(name: str) -> None:
             for own in groups
         ]
     )
-    expected = g if (G @ g >= 0).all() else brute_force(g, G, 0.5 if name == "gem" else 0.0)
+    expected = g if (G @ g >= 0).all() else brute_force(g, G, *((0.5, 0.02) if name == "gem" else (0.0, 0.0)))
     before = torch.cat([p.detach().reshape(-1) for p in network.parameters()])
     learner.step(batch, 0.1, torch.Generator().manual_seed(9))
     after = torch.cat([p.detach().reshape(-1) for p in network.parameters()])
