@@ -67,8 +67,8 @@ class SearchProgress(Display):
             settings = " ".join(str(value) if name == VARIANT else f"{name}={value}" for name, value in named)
             parts.append(f"best {best.score:.2f} ({settings})")
         if self.total and ended > before:
-            seconds = (time.monotonic() - self.started) / (ended - before) * (self.total - ended)
-            parts.append(f"ETA {duration(seconds)}")
+            left = self.total - ended - running * part_done
+            parts.append(f"ETA {duration((time.monotonic() - self.started) / (ended - before) * left)}")
         return " · ".join(parts)
 
 
