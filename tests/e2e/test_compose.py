@@ -33,6 +33,7 @@ class Composed:
 
     def __init__(self, host: Host, workers: Host, folder: Path) -> None:
         self.host, self.workers, self.folder = host, workers, folder
+        self.clients: list[subprocess.Popen[bytes]] = []
         self.services: dict[str, Any] = yaml.safe_load(FILE.read_text())["services"]
         self.secrets = {name: os.urandom(16).hex() for name in re.findall(r"\$\{(\w+):\?", FILE.read_text())}
         for name in ("mlflow", "searches", "store", "data"):
@@ -51,10 +52,16 @@ class Composed:
         return re.sub(r"(?<![\w/])/(mlflow|searches|store|data)\b", lambda found: f"{self.folder}/{found[1]}", text)
 
     def start(self, name: str) -> None:
-        with (self.folder / f"{name}.log").open("wb") as log:  # it ends with its host
+        with (self.folder / f"{name}.log").open("wb") as log:
             host = self.workers if name == "worker" else self.host
             words = [*host.ssh(), f"cd {self.folder} && {self.command(name)}"]
-            subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            self.clients.append(subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log))
+
+    def leave(self) -> None:
+        """The services end with their hosts, but who started them there would wait for a word for ever."""
+        for client in self.clients:
+            client.kill()
+            client.wait()
 
     def healthy(self, name: str) -> bool:
         """By the service's own health check."""
@@ -74,7 +81,9 @@ def composed() -> Iterator[Composed]:
     with network() as net:
         folder = net.folder / "c"
         folder.mkdir()
-        yield Composed(net.add("head", "mlflow", "postgres"), net.add(), folder)
+        made = Composed(net.add("head", "mlflow", "postgres"), net.add(), folder)
+        yield made
+        made.leave()
 
 
 def start_postgres(composed: Composed) -> None:
