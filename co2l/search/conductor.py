@@ -1,6 +1,7 @@
 """A search as it happens: gives cells out, hears their reports, and tells queue, rungs, record, tracking and progress.
 
-It knows no engine. Whoever runs the trials asks `next`, hands every message on to `received` and every end to `ended`.
+It knows no engine. Whoever runs the trials asks `next`, tells when a trial has `begun` in its place, and hands every
+message on to `received` and every end to `ended`.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from co2l.search.queue import CellQueue, Signal
@@ -30,7 +31,7 @@ class Trial:
     """One attempt at a cell."""
 
     cell: Cell
-    started: float = field(default_factory=time.monotonic)
+    began: float | None = None  # Tune asks for a cell before there is a place for it
     last: Report | None = None
     stopped: bool = False  # at a rung
     failed: str = ""  # the reason, if it says one itself
@@ -41,7 +42,7 @@ class Trial:
 
     def spent(self) -> tuple[int, int, float]:
         trained, reused = (self.last.epochs_trained, self.last.epochs_reused) if self.last else (0, 0)
-        return trained, reused, time.monotonic() - self.started
+        return trained, reused, 0.0 if self.began is None else time.monotonic() - self.began
 
 
 class Conductor:
@@ -53,15 +54,29 @@ class Conductor:
         self.rungs = Rungs(space, record)
         self.trials: dict[str, Trial] = {}
 
+    @property
+    def running(self) -> int:
+        return sum(trial.began is not None for trial in self.trials.values())
+
+    @property
+    def waiting(self) -> int:
+        """How many trials have a cell and no place yet."""
+        return len(self.trials) - self.running
+
     def next(self, trial_id: str) -> Cell | Signal:
         """The cell that this trial shall run."""
         cell = self.queue.next()
         if isinstance(cell, Cell):
             self.queue.started(cell)
-            self.tracker.begin(cell)
             self.trials[trial_id] = Trial(cell)
-            self._changed()
         return cell
+
+    def begun(self, trial_id: str) -> None:
+        """The trial has its place, and its cell runs from now on."""
+        trial = self.trials[trial_id]
+        trial.began = time.monotonic()
+        self.tracker.begin(trial.cell)
+        self._changed()
 
     def received(self, trial_id: str, message: Mapping[str, Any]) -> bool:
         """A message of a trial: reports, and perhaps why it fails. True if the trial shall stop now."""
@@ -91,6 +106,11 @@ class Conductor:
         if trial is None:
             return
         cell, last = trial.cell, trial.last
+        if trial.began is None:
+            if not died:
+                self.queue.interrupted(cell)
+                return
+            self.tracker.begin(cell)  # it was lost on the way to its place
         # tracking first: once the record says that a cell is done, nobody looks at it again
         if trial.failed:
             self.tracker.end(cell.key, "failed", last, trial.failed)
@@ -116,5 +136,6 @@ class Conductor:
 
     def _changed(self) -> None:
         """Called at a trial's begin and reports, not at its end: the next begins at once, and no slot is free."""
-        part_done = statistics.fmean(trial.part_done for trial in self.trials.values()) if self.trials else 0.0
-        self.watcher.changed(running=self.queue.running, part_done=part_done, entries=self.record.entries)
+        parts = [trial.part_done for trial in self.trials.values() if trial.began is not None]
+        part_done = statistics.fmean(parts) if parts else 0.0
+        self.watcher.changed(running=self.running, part_done=part_done, entries=self.record.entries)

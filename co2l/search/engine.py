@@ -27,14 +27,18 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("TUNE_DISABLE_AUTO_CALLBACK_LOGGERS", "1")
 os.environ.setdefault("TUNE_DISABLE_SIGINT_HANDLER", "1")  # its way out tells neither searcher nor trials
 os.environ.setdefault("TUNE_GLOBAL_CHECKPOINT_S", "86400")  # the record is in the study, not in Tune's snapshots
+os.environ.setdefault("TUNE_MAX_PENDING_TRIALS_PG", "1000000")  # how many may wait for a place is the searcher's to say
 
 import ray
 from ray import tune
+from ray.tune import Callback
+from ray.tune.experiment import Trial
 from ray.tune.search import Searcher
 from ray.tune.stopper import Stopper
 
 from co2l.errors import Co2lError
 from co2l.search.conductor import Conductor
+from co2l.search.nodes import places
 from co2l.search.queue import FINISHED
 from co2l.search.space import Cell
 from co2l.search.trainable import Assignment, CellTrainable
@@ -65,15 +69,21 @@ class Leaving:
 
 
 class CellSearcher(Searcher):
-    """Asks the conductor for cells, and tells it which trials are over."""
+    """Asks the conductor for cells, and tells it which trials are over.
 
-    def __init__(self, conductor: Conductor, assign: Assign, leaving: Leaving) -> None:
+    A trial waits for each of the `places` that none has yet, so that all processes start at once and an autoscaler
+    sees how many nodes are wanted; and one for the next place to become free, not more, as TPE knows more by then.
+    """
+
+    def __init__(self, conductor: Conductor, assign: Assign, leaving: Leaving, places: int) -> None:
         super().__init__()
-        self.conductor, self.assign, self.leaving = conductor, assign, leaving
+        self.conductor, self.assign, self.leaving, self.places = conductor, assign, leaving, places
 
     def suggest(self, trial_id: str) -> Any:  # a configuration, None to wait, or FINISHED
         if self.leaving:
             return Searcher.FINISHED
+        if self.conductor.waiting >= max(1, self.places - self.conductor.running):
+            return None
         cell = self.conductor.next(trial_id)
         if isinstance(cell, Cell):
             return self.assign(cell).as_dict()
@@ -88,6 +98,17 @@ class CellSearcher(Searcher):
     def save(self, checkpoint_path: str) -> None: ...
 
     def restore(self, checkpoint_path: str) -> None: ...
+
+
+class Beginnings(Callback):
+    """Tune calls it when a trial has its process, a new one or that of an ended trial."""
+
+    def __init__(self, conductor: Conductor) -> None:
+        self.conductor = conductor
+
+    def on_trial_start(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
+        del iteration, trials, info
+        self.conductor.begun(trial.trial_id)
 
 
 class Messages(Stopper):
@@ -161,6 +182,7 @@ def run_trials(
 ) -> None:
     """Until there is nothing left to run, the time is up, or somebody asks to stop."""
     leaving = Leaving(asked_to_stop, time_budget)
+    searcher = CellSearcher(conductor, assign, leaving, max_concurrent or places(cpus, gpus))
     folder = tempfile.mkdtemp(prefix="co2l-tune-")
     try:
         tune.run(
@@ -168,8 +190,9 @@ def run_trials(
             name="trials",
             storage_path=folder,
             num_samples=-1,
-            search_alg=CellSearcher(conductor, assign, leaving),
+            search_alg=searcher,
             stop=Messages(conductor, leaving),
+            callbacks=[Beginnings(conductor)],
             max_concurrent_trials=max_concurrent or 0,
             reuse_actors=True,
             max_failures=0,

@@ -1,4 +1,4 @@
-"""Whether some node of the cluster, or one that it can still get, holds a trial: one that none holds waits for ever."""
+"""What the nodes of the cluster, or those that it can still get, hold: a trial that none holds waits for ever."""
 
 from __future__ import annotations
 
@@ -22,9 +22,8 @@ def check_resources(cpus: float, gpus: float, wait: float = 0.0) -> None:
     """Wait for a fitting node for so many seconds, unless the autoscaler can bring one; then say what is wrong."""
     until = time.monotonic() + wait
     while True:
-        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-        possible = [*nodes, *launchable(LAUNCHED_BY.expanduser())]
-        if any(holds(node, cpus, gpus) for node in possible):
+        possible = [*_alive(), *launchable(LAUNCHED_BY.expanduser())]
+        if any(held(node, cpus, gpus) for node in possible):
             return
         if time.monotonic() >= until:
             break
@@ -38,14 +37,28 @@ def check_resources(cpus: float, gpus: float, wait: float = 0.0) -> None:
     )
 
 
-def holds(node: Resources, cpus: float, gpus: float) -> bool:
-    return bool(node.get("CPU", 0) >= cpus and node.get("GPU", 0) >= gpus)
+def places(cpus: float, gpus: float) -> int:
+    """How many trials run at once on the nodes that are there, or on all that the autoscaler may start."""
+    groups = _alive(), launchable(LAUNCHED_BY.expanduser())
+    return max(sum(held(node, cpus, gpus) for node in nodes) for nodes in groups)
+
+
+def held(node: Resources, cpus: float, gpus: float) -> int:
+    """The trials that a node holds at once."""
+    wanted = {"CPU": cpus, "GPU": gpus}
+    return int(min(node.get(name, 0) / amount for name, amount in wanted.items() if amount))
 
 
 def launchable(config: Path) -> list[Resources]:
-    """The resources of the node types that the cluster's autoscaler may start."""
+    """The resources of each node that the cluster's autoscaler may start."""
     try:
-        types = yaml.safe_load(config.read_text())["available_node_types"].values()
-        return [each["resources"] for each in types if each.get("max_workers", 0) > 0]
+        launched = yaml.safe_load(config.read_text())
+        types = launched["available_node_types"].values()
+        nodes = [each["resources"] for each in types for _ in range(each.get("max_workers", 0))]
+        return nodes[: launched.get("max_workers")]
     except (OSError, yaml.YAMLError, KeyError, TypeError, AttributeError):
         return []
+
+
+def _alive() -> list[Resources]:
+    return [node["Resources"] for node in ray.nodes() if node["Alive"]]

@@ -62,7 +62,6 @@ class CellTrainable(tune.Trainable):
 
     def _begin(self, assignment: Assignment) -> None:
         torch.set_num_threads(assignment.threads)
-        self.started = time.monotonic()
         config = configure(**assignment.config, split=Split(**assignment.split))
         self.reporter = Reporter(config)
         self.events = self.learn(assignment, config)
@@ -93,7 +92,7 @@ class CellTrainable(tune.Trainable):
         return {"reports": reports, "done": False}
 
     def _last(self, reports: list[dict[str, Any]], failed: str = "") -> dict[str, Any]:
-        return {"reports": reports, "done": True, "failed": failed, "seconds": time.monotonic() - self.started}
+        return {"reports": reports, "done": True, "failed": failed}
 
     def cleanup(self) -> None:
         """Save the state if the cell is left half way, and free what it held."""

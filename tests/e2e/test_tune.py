@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import socket
@@ -43,6 +44,11 @@ def test_without_reuse_every_score_is_the_same(folder: Path, undisturbed: Undist
     assert scores(folder / "runs") == undisturbed.scores
     assert alone["selected"] == undisturbed.outcome["selected"]
     assert (undisturbed.outcome["epochs_trained"], alone["epochs_trained"]) == (PLANNED, NAIVE)
+    _, children = runs(f"sqlite:///{folder}/runs/mlflow.db")
+    spans = [(run.info.start_time, run.info.end_time) for run in children]
+    most = max(sum(begin <= at < end for begin, end in spans) for at, _ in spans)
+    assert most <= (os.cpu_count() or 1)  # Tune holds one more ready, which neither runs nor costs
+    assert alone["trial_hours"] * 3.6e6 == pytest.approx(sum(end - begin for begin, end in spans), rel=0.01)
 
 
 def test_without_test_files_the_search_finds_the_same(tmp_path: Path, own_data: Path) -> None:

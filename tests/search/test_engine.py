@@ -9,10 +9,13 @@ from ray.tune.search import Searcher
 
 from co2l.search import engine
 from co2l.search.engine import CellSearcher, Leaving, Messages
+from co2l.search.queue import FINISHED
 
 
 class Heard:
     """In a conductor's place: notes what it is told, and has no cells."""
+
+    running = waiting = 0
 
     def __init__(self) -> None:
         self.messages: list[tuple[str, Any]] = []
@@ -40,7 +43,7 @@ def test_trials_of_a_search_that_shall_end_are_heard_once_more(clock: list[float
     asked.append(True)
     assert messages.stop_all() is False  # Tune would drop what they are about to report
     assert messages("first", {"reports": 2}) is True
-    searcher = CellSearcher(heard, lambda cell: cell, leaving)  # type: ignore[arg-type, return-value]
+    searcher = CellSearcher(heard, lambda cell: cell, leaving, 1)  # type: ignore[arg-type, return-value]
     assert searcher.suggest("third") == Searcher.FINISHED
     clock[0] += engine.LEAVE_SECONDS - 0.1
     assert messages.stop_all() is False
@@ -48,6 +51,24 @@ def test_trials_of_a_search_that_shall_end_are_heard_once_more(clock: list[float
     clock[0] += 0.2
     assert messages.stop_all() is True  # the others are in the middle of something long
     assert heard.messages == [("first", {"reports": 1}), ("first", {"reports": 2}), ("second", {"reports": 3})]
+
+
+@pytest.mark.parametrize(
+    ("running", "waiting"),
+    [(0, 3), (1, 2), (2, 1), (3, 1), (4, 1)],  # all places are asked for; then one trial is held ready
+)
+def test_no_more_trials_wait_than_there_are_places_and_one(running: int, waiting: int) -> None:
+    class Busy(Heard):
+        def next(self, trial_id: str) -> object:
+            del trial_id
+            return FINISHED
+
+    busy = Busy()
+    searcher = CellSearcher(busy, lambda cell: cell, Leaving(lambda: False, None), 3)  # type: ignore[arg-type, return-value]
+    busy.running, busy.waiting = running, waiting - 1
+    assert searcher.suggest("next") == Searcher.FINISHED  # the conductor was asked
+    busy.waiting = waiting
+    assert searcher.suggest("next") is None
 
 
 def test_the_time_budget_counts_from_the_start(clock: list[float]) -> None:
