@@ -201,7 +201,7 @@ def figure_5(supcon: Sequence[Filled], main: Sequence[Filled], store: str, root:
     """The encoders of Table 3, original SupCon beside asymmetric; Co²L's of Table 1 if that was not run."""
     blocks: list[Block] = []
     for each in supcon or main:
-        rows = ("symmetric", "asymmetric") if supcon else ("co2l",)
+        rows, experiment = (("symmetric", "asymmetric"), TABLE_3) if supcon else (("co2l",), TABLE_1)
         by_buffer = {size: {row: _features(each.of(row, size), store) for row in rows} for size in each.buffers()}
         buffer, found = max(by_buffer.items(), key=lambda item: sum(one is not None for one in item[1].values()))
         encoders = [
@@ -212,7 +212,7 @@ def figure_5(supcon: Sequence[Filled], main: Sequence[Filled], store: str, root:
         for row in rows:
             if found[row] is None:
                 what = f"No features of {row} on {benchmark_name(each.benchmark)}, buffer {buffer}, are in the store."
-                blocks.append(Gap(what, _command(TABLE_3, root, each.benchmark)))
+                blocks.append(Gap(what, _command(experiment, root, each.benchmark)))
         if encoders:
             caption = (
                 f"t-SNE of encoder features of training samples of {benchmark_name(each.benchmark)}, buffer {buffer}, "

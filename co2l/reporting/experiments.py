@@ -32,7 +32,8 @@ class Experiment:
     def file(self, benchmark: str) -> str:
         """The space that fills it on a benchmark; if the paper did so elsewhere alone, its space there."""
         small = benchmark in STAND_INS
-        named = f"_{benchmark}" if self.per_benchmark and (not small or self.alone) else ""
+        where = benchmark if small or self.printed.is_about(benchmark) else "seq_cifar10"
+        named = f"_{where}" if self.per_benchmark and (not small or self.alone) else ""
         return f"search_spaces/paper/{'digits/' if small else ''}{self.space}{named}.yaml"
 
 

@@ -44,8 +44,14 @@ class Exhibit:
 
     def has(self, benchmark: str, scenario: str) -> bool:
         """Whether the table has such a column."""
-        rows = [row for by_row in self.content["values"].values() for row in by_row.values()]
-        return any(scenario in row.get(benchmark, {}) for row in rows)
+        return any(scenario in row.get(benchmark, {}) for row in self._rows())
+
+    def is_about(self, benchmark: str) -> bool:
+        """Whether the table has any column of this benchmark."""
+        return any(benchmark in row for row in self._rows())
+
+    def _rows(self) -> list[Mapping[str, Any]]:
+        return [row for by_row in self.content.get("values", {}).values() for row in by_row.values()]
 
 
 @dataclass(frozen=True)
