@@ -1,11 +1,11 @@
-"""What a search finds for its epochs: grid, random, TPE and TPE with rungs, replayed on recorded grids.
+"""What a search finds for its epochs: grid, random, TPE, and TPE with rungs, replayed on recorded grids.
 
     python benchmarks/efficiency.py [--studies 20] [--figure docs/efficiency.png]
     python benchmarks/efficiency.py --record benchmarks/recorded/seq_digits.yaml [--root runs/recorded]
 
 The first trains nothing; it prints the tables and draws the figure of docs/choosing-an-algorithm.md. The second trains
-every cell of a grid on one thread and writes its scores after each task beside the space, as JSON; the same command
-again continues.
+every trial of a grid on one thread and writes its scores after each task to a JSON file next to the space; run it again
+to continue.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from co2l.search.plan import order, plan
-from co2l.search.selection import select
-from co2l.search.simulation import Simulation, recorded
-from co2l.search.space import Space, load
-from co2l.search.study import Record
+from co2l.search.record.study import StudyRecord
+from co2l.search.running.simulation import Simulation, recorded
+from co2l.search.selection.rule import select
+from co2l.search.space.plan import order, plan
+from co2l.search.space.space import Space, load
 
 RECORDED = Path(__file__).parent / "recorded"
-SHARES = (1 / 8, 1 / 4, 1 / 3)  # of the grid's cells that are drawn
-WORKERS = 4  # at once, so that TPE must decide before all results are there
+SHARES = (1 / 8, 1 / 4, 1 / 3)  # of the grid's trials to draw
+WORKERS = 4  # at once, so TPE must decide before all results are in
 KINDS: dict[str, dict[str, Any]] = {
     "random": {"algorithm": "random"},
     "TPE": {"algorithm": "tpe"},
@@ -50,7 +50,7 @@ class Point:
 
 
 def record(path: Path, root: Path) -> None:
-    """Train every cell of the grid in this process, stages that cells share once."""
+    """Train every trial of the grid in this process, and stages that trials share only once."""
     import torch
 
     from co2l.data.sources import data_root
@@ -63,25 +63,25 @@ def record(path: Path, root: Path) -> None:
     space = load(path)
     shared, store = plan(space).shared, Store(str(root / path.stem))
     scores: dict[str, list[float]] = {}
-    for cell in order(space.cells()):
-        tasks = open_stream(space.benchmark, split=space.split, seed=cell.seed, data=data_root(None))
+    for trial in order(space.trials()):
+        tasks = open_stream(space.benchmark, split=space.split, seed=trial.seed, data=data_root(None))
         after: list[float] = []
-        for event in run(cell.config, tasks, store, device=torch.device("cpu"), keep=shared.__contains__):
+        for event in run(trial.config, tasks, store, device=torch.device("cpu"), retain=shared.__contains__):
             if isinstance(event, TaskDone) and event.row is not None:
                 after.append(score(event.row))
             if isinstance(event, RunDone):
-                after[-1] = event.result.score  # what a search selects by
-        scores[cell.key] = [round(each, 4) for each in after]
-        print(f"{len(scores)}/{space.size} {scores[cell.key]}", flush=True)
+                after[-1] = event.result.score  # searches select by it
+        scores[trial.key] = [round(each, 4) for each in after]
+        print(f"{len(scores)}/{space.size} {scores[trial.key]}", flush=True)
     versions = {"python": platform.python_version(), "torch": torch.__version__}
     head = json.dumps({"space": path.name, "versions": versions}, indent=1).removesuffix("\n}")
-    rows = ",\n  ".join(json.dumps(scores[cell.key]) for cell in space.cells())
+    rows = ",\n  ".join(json.dumps(scores[trial.key]) for trial in space.trials())
     path.with_suffix(".json").write_text(f'{head},\n "scores": [\n  {rows}\n ]\n}}\n', encoding="utf-8")
 
 
 def replay(space: Space, scores: list[list[float]], seed: int) -> tuple[float, int]:
-    """The score of what a search selects, and the epochs that it trains."""
-    found = Record.open(None, "replay", space)
+    """The score of what a search selects, and the epochs it trains."""
+    found = StudyRecord.open(None, "replay", space)
     seen = Simulation(space, found, workers=WORKERS, seed=seed, accuracy=recorded(_grid(space), scores)).run()
     return select(space, found.entries.values()).selected[0].score, seen.epochs_trained
 
@@ -109,10 +109,10 @@ def table(name: str, grid: Space, scores: list[list[float]], points: list[Point]
     final = sorted((row[-1] for row in scores), reverse=True)
     within = sum(score >= final[0] - 1 for score in final)
     lines = [
-        f"{name}: {len(final)} cells, {plan(grid).epochs_planned:,} epochs with reuse; best {final[0]:.2f}, "
+        f"{name}: {len(final)} trials, {plan(grid).epochs_planned:,} epochs with reuse; best {final[0]:.2f}, "
         f"median {statistics.median(final):.2f}, {within} within 1 point of the best",
         "",
-        "| search | cells | regret (points) | at most 1 point | epochs of the grid's |",
+        "| search | trials | regret (points) | at most 1 point | epochs of the grid's |",
         "|---|---|---|---|---|",
     ]
     for point in points:
@@ -159,9 +159,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--studies", type=int, default=20, help="study seeds per algorithm, from 2")
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="replays at once")
-    parser.add_argument("--figure", type=Path, help="where to draw, as docs/efficiency.png")
-    parser.add_argument("--record", type=Path, help="a space whose grid is trained and recorded")
-    parser.add_argument("--root", type=Path, default=Path("runs/recorded"), help="where its stages are stored")
+    parser.add_argument("--figure", type=Path, help="where to draw, such as docs/efficiency.png")
+    parser.add_argument("--record", type=Path, help="a space whose grid to train and record")
+    parser.add_argument("--root", type=Path, default=Path("runs/recorded"), help="where to store its stages")
     args = parser.parse_args()
     if args.record:
         record(args.record, args.root)

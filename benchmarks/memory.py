@@ -1,11 +1,11 @@
-"""How much memory a Seq-CIFAR-10 run takes beside the bare training step: peak resident set, each in its own process.
+"""How much memory a Seq-CIFAR-10 run takes compared to the bare training step: peak resident set, in two processes.
 
     python benchmarks/memory.py --data DIR [--width 32] [--batch 64] [--tasks 2] [--validation 0.1]
 
-  a  the bare step of the second task on one fixed batch of views (see throughput.py)
-  b  a real run through its first tasks: data, training, probe, states
-The target is b ≤ 1.5 × (a + dataset). All images are in memory whatever the share of `--validation`; a large one only
-makes an epoch short.
+  a  the bare step of the second task on one fixed batch of views (see co2l/cluster/steps.py)
+  b  a real run through its first tasks: data, training, probe, checkpoints
+The target is b ≤ 1.5 × (a + dataset). All images are in memory whatever `--validation` is; a large value only makes
+epochs short.
 """
 
 from __future__ import annotations
@@ -13,12 +13,9 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import resource
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).parent))  # for throughput.py, also in the processes started here
 
 MB = 2**20
 
@@ -28,11 +25,12 @@ def peak() -> int:
 
 
 def bare(answer: Any, width: int, batch: int) -> None:
-    import throughput
     import torch
 
-    method = throughput.second_task("seq_cifar10", batch, 4 * batch, torch.device("cpu"), width=width)
-    steps = throughput.bare(method, batch)
+    from co2l.cluster.steps import bare_steps, second_task
+
+    method = second_task("seq_cifar10", batch, 4 * batch, torch.device("cpu"), width=width)
+    steps = bare_steps(method, batch)
     for _ in range(5):
         next(steps)
     answer.put(peak())

@@ -1,11 +1,11 @@
-"""What a step of each method costs relative to ER, and what batching the gradients of GEM and GSS brings.
+"""What a step of each method costs relative to ER, and what batching GEM's and GSS's gradients gains.
 
     python benchmarks/methods.py [--benchmark r_mnist] [--past 10] [--rounds 5] [--buffer-size 200]
 
-Every method is brought to the middle of a stream (after `--past` tasks) with its default settings and the same batch
-size, and steps are taken in turns, round by round, so that a noisy machine hurts all alike; figures are medians.
-Images are random ones of the right shape: the cost does not depend on what they show. Co²L has two views per sample,
-a past model and a projector, and no classifier.
+Every method is brought to the middle of a task stream (after `--past` tasks) with its default settings and the same
+batch size. Methods take steps in turns, round by round, so a noisy machine affects all equally; figures are medians.
+Images are random, of the right shape: the cost does not depend on what they show. Co²L has two views per example, a
+past model and a projector, and no classifier.
 """
 
 from __future__ import annotations
@@ -20,46 +20,47 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from co2l.data.benchmarks import Benchmark, benchmark, normalise
-from co2l.data.randomness import stream
-from co2l.data.streams import Samples
+from co2l.data import buffer
+from co2l.data.benchmarks import Benchmark, benchmark, standardise
+from co2l.data.examples import Examples
+from co2l.data.randomness import generator_for
 from co2l.learning.device import choose_device
-from co2l.learning.gradients import SampleGradients, gradient
+from co2l.learning.gradients import ExampleGradients, gradient
 from co2l.learning.methods import METHODS, configure
 
 
-def task(spec: Benchmark, t: int, n: int, device: torch.device) -> Samples:
-    images = torch.randint(256, (n, *spec.image_shape), dtype=torch.uint8, generator=stream(t, "images"))
+def task(spec: Benchmark, t: int, n: int, device: torch.device) -> Examples:
+    images = torch.randint(256, (n, *spec.image_shape), dtype=torch.uint8, generator=generator_for(t, "images"))
     first = t * spec.classes_per_task if spec.scenario == "class" else 0
     labels = first + torch.arange(n) % spec.classes_per_task
-    return Samples(images, torch.arange(n), labels).to(device)
+    return Examples(images, labels, torch.full_like(labels, t)).to(device)
 
 
 def in_the_middle(name: str, spec: Benchmark, past: int, size: int, batch: int, device: torch.device) -> Any:
-    """The method after `past` tasks of one step each, in the next one."""
+    """The method after `past` tasks of one step each, at the start of the next one."""
     own = METHODS[name].settings_type.model_fields
     wanted = {"batch_size": batch, "buffer_size": size, "minibatch_size": batch}
     config = configure(spec.name, name, {key: value for key, value in wanted.items() if key in own})
     method: Any = METHODS[name](config.settings, spec, 0, device)
     for t in range(past + 1):
-        samples = task(spec, t, 4 * batch, device)
-        method.begin_task(t, samples)
-        method.step(torch.arange(batch), 1e-4, stream(t, device=device))
+        examples = task(spec, t, 4 * batch, device)
+        method.begin_task(t, examples)
+        method.step(torch.arange(batch, device=device), 1e-4, generator_for(t, device=device))
         if t < past:
-            method.end_task(t, samples)
+            method.end_task(t, examples)
     return method
 
 
 def looped_task_gradients(method: Any) -> Tensor:
     memory, rows = method.memory, []
-    x = normalise(memory.images, method.benchmark)
+    x = standardise(memory.images, method.benchmark)
     for t in memory.tasks.unique():
         own = memory.tasks == t
         rows.append(gradient(method.network, F.cross_entropy(method.network(x[own]), memory.labels[own])))
     return torch.stack(rows)
 
 
-def looped_sample_gradients(method: Any, x: Tensor, labels: Tensor) -> Tensor:
+def looped_example_gradients(method: Any, x: Tensor, labels: Tensor) -> Tensor:
     network = method.network
     return torch.stack(
         [gradient(network, F.cross_entropy(network(x[i : i + 1]), labels[i : i + 1])) for i in range(len(x))]
@@ -67,7 +68,7 @@ def looped_sample_gradients(method: Any, x: Tensor, labels: Tensor) -> Tensor:
 
 
 def in_turns(contenders: dict[str, Callable[[], object]], rounds: int, wait: Callable[[], None]) -> dict[str, float]:
-    """Median seconds of one call of each."""
+    """Median seconds per call of each."""
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     for i in range(rounds + 1):
         for name, call in contenders.items():
@@ -105,26 +106,26 @@ def main() -> None:
         for name, kind in METHODS.items()
         if spec.scenario in kind.scenarios
     }
-    batch = torch.arange(args.batch_size)
+    batch = torch.arange(args.batch_size, device=device)
     steps = {
-        name: lambda learner=learner: learner.step(batch, 1e-4, stream(0, device=device))
+        name: lambda learner=learner: learner.step(batch, 1e-4, generator_for(0, device=device))
         for name, learner in learners.items()
     }
     title = f"{spec.name}, task {past + 1}, batch {args.batch_size}, buffer {args.buffer_size}"
     show(f"{title}: a step, relative to ER", in_turns(steps, args.rounds, wait), "er")
 
     gem, gss = learners["gem"], learners["gss"]
-    rows = gss.memory.draw(gss.settings.gmbs, stream(0, device=device))
-    x, labels = normalise(gss.memory.images[rows], spec), gss.memory.labels[rows]
+    known = gss.memory.gather(buffer.draw(gss.memory, gss.settings.gmbs, generator_for(0, device=device)))
+    x, labels = standardise(known.images, spec), known.labels
     gradients = {
-        "GEM, batched": lambda: gem.past_gradients(stream(0, device=device)),
+        "GEM, batched": lambda: gem.past_gradients(generator_for(0, device=device)),
         "GEM, looped": lambda: looped_task_gradients(gem),
-        "GSS, batched": lambda: SampleGradients.of(gss.network, x, labels),
-        "GSS, looped": lambda: looped_sample_gradients(gss, x, labels),
+        "GSS, batched": lambda: ExampleGradients.of(gss.network, x, labels),
+        "GSS, looped": lambda: looped_example_gradients(gss, x, labels),
     }
     found = in_turns(gradients, args.rounds, wait)
     show(f"gradients of {past} tasks' memories", {k: v for k, v in found.items() if "GEM" in k}, "GEM, batched")
-    show(f"gradients of {len(rows)} samples", {k: v for k, v in found.items() if "GSS" in k}, "GSS, batched")
+    show(f"gradients of {len(known)} examples", {k: v for k, v in found.items() if "GSS" in k}, "GSS, batched")
 
 
 if __name__ == "__main__":

@@ -1,30 +1,55 @@
-"""How a search's own work grows with its cells: 10,000 against 1,000, simulated, without training and without Ray.
+"""How a search grows with its trials, simulated, without training or Ray.
 
     python benchmarks/scale.py [--rounds 3]
+    python benchmarks/scale.py --watched
 
-Prints the processor time of both, their ratio (the target is at most 12) and the growth of the peak memory (the
-target is less than 200 MB). Every round compares a search of 10,000 with the mean of five before and five after it.
+The first compares 10,000 trials with 1,000: the CPU time of both, their ratio (the target is at most 12) and the growth
+of peak memory (the target is less than 200 MB). Every round compares a search of 10,000 with the mean of five of 1,000
+before it and five after it.
+
+The second is a grid of 2,000 trials with its record and MLflow in SQLite files, as on one machine, while `mlflow ui`
+serves the same file and is asked for the study's runs five times a second. Prints the driver's CPU time per trial and
+its memory for every 200 trials (the target is a flat line), and exits with 1 if a run or result is missing in MLflow,
+or if the driver or the UI met a locked database.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import logging
+import os
 import resource
+import signal
+import socket
 import statistics
+import subprocess
+import sys
+import tempfile
 import time
+import urllib.error
+import urllib.request
+from pathlib import Path
 
-from co2l.search.simulation import Simulation
-from co2l.search.space import parse
-from co2l.search.study import Record
+from co2l.search.record.study import StudyRecord
+from co2l.search.running.simulation import Simulation
+from co2l.search.space.space import Space, parse
+from co2l.search.tracking import Tracker
 
 AXES = {name: [0.01 * (i + 1) for i in range(10)] for name in ("eta", "kappa", "kappa_star")}
+TRIALS, PARTS, POLLS_PER_SECOND = 2000, 10, 5
+
+
+def space_of(seeds: int) -> Space:
+    """1,000 trials per seed."""
+    return parse({"benchmark": "seq_digits", "axes": AXES, "seeds": list(range(seeds))}, "scale")
 
 
 def seconds(seeds: int) -> float:
-    """Processor time of a search of 1,000 cells for each seed, by 64 workers."""
-    space = parse({"benchmark": "seq_digits", "axes": AXES, "seeds": list(range(seeds))}, "scale")
+    """CPU time of a search with 1,000 trials per seed and 64 workers."""
+    space = space_of(seeds)
     started = time.process_time()
-    record = Record.open(None, "scale", space)
+    record = StudyRecord.open(None, "scale", space)
     Simulation(space, record, workers=64).run()
     assert len(record.finished()) == 1000 * seeds
     return time.process_time() - started
@@ -34,22 +59,154 @@ def peak_megabytes() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=3)
-    args = parser.parse_args()
-    seconds(1)  # what is loaded late belongs to neither
+def compare(rounds: int) -> None:
+    seconds(1)  # late imports belong to neither
     before, ratios = peak_megabytes(), []
-    for _ in range(args.rounds):
+    for _ in range(rounds):
         few = [seconds(1) for _ in range(5)]
         many = seconds(10)
         few += [seconds(1) for _ in range(5)]
         ratios.append(many / statistics.mean(few))
         print(
-            f"1,000 cells {statistics.mean(few):.2f} s, 10,000 cells {many:.2f} s: {ratios[-1]:.1f} times", flush=True
+            f"1,000 trials {statistics.mean(few):.2f} s, 10,000 trials {many:.2f} s: {ratios[-1]:.1f} times", flush=True
         )
     print(f"ratio {statistics.median(ratios):.1f} (the target is at most 12)")
     print(f"peak memory {before:,.0f} MB, then {peak_megabytes():,.0f} MB")
+
+
+class Warned(logging.Handler):
+    """Keeps what the driver warns of."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.said: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.said.append(record.getMessage())
+
+
+def poll(address: str) -> None:
+    """In a process of its own: what the UI asks for, five times a second until it is ended; then how it went."""
+    ended: list[int] = []
+    signal.signal(signal.SIGTERM, lambda *_: ended.append(1))
+    asked, refused, slowest = 0, list[str](), 0.0
+    query = {"experiment_ids": ["1"], "max_results": 100, "order_by": ["metrics.`val/score` DESC"]}
+    while not ended:
+        began = time.monotonic()
+        request = urllib.request.Request(
+            f"{address}/ajax-api/2.0/mlflow/runs/search",
+            json.dumps(query).encode(),
+            {"Content-Type": "application/json"},
+        )
+        try:
+            urllib.request.urlopen(request, timeout=30).read()
+        except urllib.error.HTTPError as error:
+            refused.append(error.read().decode()[:200])
+        except OSError as error:
+            refused.append(str(error))
+        asked += 1
+        slowest = max(slowest, time.monotonic() - began)
+        time.sleep(max(0.0, 1 / POLLS_PER_SECOND - (time.monotonic() - began)))
+    print(json.dumps({"asked": asked, "refused": refused, "slowest": slowest}))
+
+
+def start_ui(folder: Path) -> tuple[subprocess.Popen[bytes], str]:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = found.getsockname()[1]
+    command = [sys.executable, "-m", "mlflow", "ui", "--workers", "1", "--port", str(port)]
+    with (folder / "ui.log").open("wb") as log:
+        ui = subprocess.Popen(
+            [*command, "--backend-store-uri", f"sqlite:///{folder}/mlflow.db"],
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            env={**os.environ, "MLFLOW_DISABLE_TELEMETRY": "true"},
+        )
+    address = f"http://127.0.0.1:{port}"
+    while ui.poll() is None:
+        try:
+            urllib.request.urlopen(f"{address}/health", timeout=2)
+            return ui, address
+        except OSError:
+            time.sleep(0.2)
+    sys.exit((folder / "ui.log").read_text())
+
+
+def watched(folder: Path) -> list[str]:
+    """What went wrong."""
+    warned, space = Warned(), space_of(TRIALS // 1000)
+    logging.getLogger().addHandler(warned)
+    uri, troubles = f"sqlite:///{folder}/mlflow.db", set[str]()
+    record = StudyRecord.open(f"sqlite:///{folder}/study.db", "scale", space)
+    tracker = Tracker.open(uri, "scale", space=space, spool=folder / "spool")
+    simulation = Simulation(space, record, workers=8, tracker=tracker)
+    length = Simulation(space, StudyRecord.open(None, "scale", space), workers=8).run().ended
+    while tracker.waiting:
+        time.sleep(0.1)  # for MLflow's tables, which the UI would make as well
+    ui, address = start_ui(folder)
+    polling = subprocess.Popen([sys.executable, __file__, "--poll", address], stdout=subprocess.PIPE, text=True)
+    try:
+        done = 0
+        for part in range(1, PARTS + 1):
+            began, before = time.process_time(), done
+            simulation.run(until=length * part / PARTS)
+            while tracker.waiting:
+                troubles |= {tracker.trouble} - {""}
+                time.sleep(0.05)
+            done = len(record.finished())
+            spent = 1000 * (time.process_time() - began) / max(1, done - before)
+            print(f"{done:5} trials: {spent:.0f} ms of CPU per trial, {memory_megabytes():.0f} MB", flush=True)
+        tracker.close_study(selected=[], entries=[], shares={}, table=[], cost=record.cost())
+        left = tracker.close(60)
+    finally:
+        polling.terminate()
+        polls = json.loads(polling.communicate(timeout=60)[0])
+        os.killpg(ui.pid, signal.SIGTERM)
+        ui.wait()
+    print(f"the UI answered {polls['asked']} polls, the slowest in {polls['slowest']:.1f} s", flush=True)
+    wrong = [*warned.said, *troubles, *polls["refused"], *(["reports are left"] if left else [])]
+    wrong += [line for line in (folder / "ui.log").read_text().splitlines() if "locked" in line]
+    return wrong + missing(uri, record)
+
+
+def memory_megabytes() -> float:
+    fields = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return int(fields["VmRSS"].split()[0]) / 1024
+
+
+def missing(uri: str, record: StudyRecord) -> list[str]:
+    """Trials without a run, without their score, or with two runs."""
+    from mlflow import MlflowClient
+
+    client, runs, token = MlflowClient(uri), [], None
+    while True:
+        page = client.search_runs(["1"], "tags.`co2l.kind` = 'trial'", max_results=1000, page_token=token)
+        runs += page
+        token = page.token
+        if not token:
+            break
+    found = {run.data.tags["co2l.trial"]: run.data.metrics.get("val/score") for run in runs}
+    wrong = [] if len(runs) == len(found) == TRIALS else [f"{len(runs)} runs of {len(found)} trials"]
+    scores = {key: round(entry.score or 0.0, 2) for key, entry in record.entries.items()}  # as MLflow shows them
+    return wrong + [key for key, score in scores.items() if found.get(key) != score]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--watched", action="store_true", help="2,000 trials tracked in MLflow beside its busy UI")
+    parser.add_argument("--poll", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.poll:
+        poll(args.poll)
+    elif args.watched:
+        with tempfile.TemporaryDirectory() as folder:
+            wrong = watched(Path(folder))
+        print(f"{len(wrong)} things went wrong", *wrong[:5], sep="\n  ")
+        sys.exit(bool(wrong))
+    else:
+        compare(args.rounds)
 
 
 if __name__ == "__main__":

@@ -4,16 +4,15 @@
 
 In the second task (with IRD), for ResNet-18 on CIFAR-10 and the R-MNIST network:
   a  the bare step on one fixed batch of views: current and past model forward, losses, backward, optimiser
-  b  our whole step: draw, gather, augment, normalise, and everything of (a)
+  b  our whole step: draw, gather, augment, standardise, and everything in (a)
   c  (a)'s model fed by per-image PIL/torchvision transforms in a DataLoader with two workers
-The three take turns, round by round, so that a noisy machine hurts them alike; the figure is the median of rounds.
-Images are random ones of the right shape: the cost does not depend on what they show.
+The three take turns, round by round, so a noisy machine affects them equally; the figure is the median of rounds.
+Images are random, of the right shape: the cost does not depend on what they show.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -21,42 +20,14 @@ from collections.abc import Callable, Iterator
 import torch
 from PIL import Image
 from torch import Tensor
-from torch.nn import functional as F
 
-from co2l.data.benchmarks import Benchmark, benchmark, normalise
-from co2l.data.randomness import stream
-from co2l.data.streams import Samples
+from co2l.cluster.steps import bare_steps, second_task, update, whole_steps
+from co2l.data.benchmarks import Benchmark, benchmark
 from co2l.data.torchvision_import import torchvision
 from co2l.learning.device import choose_device
-from co2l.learning.losses import relation_distillation, similarity, supcon
-from co2l.learning.methods import configure
 from co2l.learning.methods.co2l import Co2L
 
 transforms = torchvision.transforms
-
-
-def second_task(name: str, batch_size: int, n: int, device: torch.device, **settings: int) -> Co2L:
-    """Co²L at the beginning of its second task, with a buffer, on random images."""
-    spec = benchmark(name)
-    config = configure(name, "co2l", {"batch_size": batch_size, "buffer_size": 200, **settings})
-    method = Co2L(config.settings, spec, 0, device)
-    for t in (0, 1):
-        images = torch.randint(256, (n, *spec.image_shape), dtype=torch.uint8, generator=stream(t, "images"))
-        labels = torch.randint(spec.classes_per_task, (n,), generator=stream(t, "labels"))
-        samples = Samples(images, torch.arange(n), labels).to(device)
-        if t == 0:
-            method.end_task(0, samples)
-    method.begin_task(1, samples)
-    return method
-
-
-def update(method: Co2L, views: Tensor, labels: Tensor, anchors: Tensor) -> None:
-    """(a): nothing but the model's own work."""
-    relations = similarity(F.normalize(method.psi.g(method.psi.f(views))))
-    with torch.no_grad():
-        past = similarity(F.normalize(method.psi_past.g(method.psi_past.f(views))))
-    loss = supcon(relations, labels, 0.5, anchors=anchors) + relation_distillation(relations, past, 0.2, 0.01)
-    method.optimiser.descend(loss, 1e-4)
 
 
 class PerImage(torch.utils.data.Dataset):  # type: ignore[type-arg]
@@ -75,33 +46,16 @@ class PerImage(torch.utils.data.Dataset):  # type: ignore[type-arg]
             ]
         steps += [transforms.ToTensor(), transforms.Normalize(spec.mean, spec.std)]
         self.view = transforms.Compose(steps)
-        images = torch.cat([method.D.task.images, method.memory.images]).permute(0, 2, 3, 1).numpy()
+        images = method.D.images.permute(0, 2, 3, 1).cpu().numpy()
         self.images = [Image.fromarray(image.squeeze()) for image in images]
-        tasks = torch.cat([torch.ones(len(method.D.task)), method.memory.tasks])
-        self.current = tasks == 1
-        self.labels = torch.cat([method.D.task.labels + 10, method.memory.labels])
+        self.current = method.D.tasks == 1
+        self.labels = method.D.labels + 10 * method.D.tasks
 
     def __len__(self) -> int:
         return len(self.images)
 
     def __getitem__(self, i: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         return self.view(self.images[i]), self.view(self.images[i]), self.labels[i], self.current[i]
-
-
-def bare(method: Co2L, batch_size: int) -> Iterator[int]:
-    x, y, tasks = method.D.gather(torch.arange(batch_size))
-    views = normalise(torch.cat([x, x]), method.benchmark)
-    labels, anchors = y.repeat(2), (tasks == 1).repeat(2)
-    while True:
-        update(method, views, labels, anchors)
-        yield len(views)
-
-
-def ours(method: Co2L) -> Iterator[int]:
-    for epoch in itertools.count(1):
-        for i, batch in enumerate(method.draw(epoch)):
-            method.step(batch, 1e-4, stream(0, "epoch", epoch, "step", i, device=method.device))
-            yield method.views(batch)
 
 
 def per_image(method: Co2L, batch_size: int) -> Iterator[int]:
@@ -127,8 +81,8 @@ def speed(steps: Iterator[int], seconds: float, wait: Callable[[], None]) -> flo
 
 def measure(spec: Benchmark, batch_size: int, n: int, rounds: int, seconds: float, device: torch.device) -> None:
     contenders = {
-        "a": bare(second_task(spec.name, batch_size, n, device), batch_size),
-        "b": ours(second_task(spec.name, batch_size, n, device)),
+        "a": bare_steps(second_task(spec.name, batch_size, n, device), batch_size),
+        "b": whole_steps(second_task(spec.name, batch_size, n, device)),
         "c": per_image(second_task(spec.name, batch_size, n, device), batch_size),
     }
     wait = torch.accelerator.synchronize if device.type != "cpu" else lambda: None

@@ -1,4 +1,4 @@
-"""python -m co2l.evaluate: the only door to test data: chosen configurations, all training data, several seeds."""
+"""python -m co2l.evaluate: test chosen configurations over several seeds. Only this command reads the test set."""
 
 from __future__ import annotations
 
@@ -7,12 +7,25 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from co2l.console import FAILED, INTERRUPTED, OK, Parser, execute, interruptible
-from co2l.engine_arguments import add_engine_arguments, options_of, storage_of, study_of, with_resources
+from co2l.cli.arguments import (
+    add_engine_arguments,
+    given_flags,
+    options_of,
+    sizes_of,
+    storage_of,
+    store_of,
+    study_of,
+    tracking_of,
+    with_resources,
+)
+from co2l.cli.console import FAILED, INTERRUPTED, OK, Parser, creating, execute, interruptible
+from co2l.cli.quantities import whole
 from co2l.errors import Co2lError
+from co2l.names import check_name
 
 if TYPE_CHECKING:
-    from co2l.search.evaluation import Evaluation
+    from co2l.search.running.local_ray import LocalRay
+    from co2l.search.space.evaluation import Evaluation
 
 EXAMPLE = """\
 examples:
@@ -20,10 +33,11 @@ examples:
   python -m co2l.evaluate --config runs/selected/seq_digits.yaml
   python -m co2l.evaluate --space search_spaces/paper/digits/ird_ablation.yaml --seeds 3
 
-FILE of --config is YAML or JSON with benchmark, method and settings, or a list of such; a result of co2l.train is
-one. The same command again continues, or answers from the record; more seeds continue it too. The classifier of the
-first seed is in MLflow's registry, under the study's or the file's name; models:/NAME@selected takes raw images.
-exit codes: 0 done, 1 some cells failed, 2 wrong input or data, 130 interrupted (state saved)"""
+FILE of --config is YAML or JSON with benchmark, method and settings, or a list of these; a result of co2l.train works
+too. Run the same command again to continue, to add seeds, or to get the answers from the record. The classifier of the
+first seed goes to MLflow's registry under the name of the study or file; models:/NAME@selected takes raw images.
+Whether two evaluated configurations differ: python -m co2l.report --compare NAME:key=value,… NAME:key=value,…
+exit codes: 0 done, 1 some trials failed, 2 wrong input or data, 130 interrupted (checkpoint saved)"""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -33,15 +47,15 @@ def parser() -> argparse.ArgumentParser:
         description="Train chosen configurations on the full training set and test them.",
         epilog=EXAMPLE,
     )
-    group = p.add_argument_group("what is evaluated")
+    group = p.add_argument_group("what to evaluate")
     what = group.add_mutually_exclusive_group(required=True)
-    what.add_argument("--study", metavar="NAME", help="what a search has selected")
+    what.add_argument("--study", metavar="NAME", help="what a search selected")
     what.add_argument("--config", metavar="FILE", help="the configurations in a file")
-    what.add_argument("--space", metavar="FILE", action="append", help="every cell of a space; repeatable")
-    group.add_argument("--unfinished", action="store_true", help="with --study: although cells are left to run")
+    what.add_argument("--space", metavar="FILE", action="append", help="every trial of a space; repeatable")
+    group.add_argument("--unfinished", action="store_true", help="with --study: even if trials are left to run")
     group.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="change a setting; repeatable")
-    group.add_argument("--seeds", type=int, default=10, metavar="N", help="seeds 0 to N-1 (default: 10)")
-    group.add_argument("--name", help="of the evaluation (default: the study's or the file's, and .test)")
+    group.add_argument("--seeds", type=whole(1, 10_000), default=10, metavar="N", help="seeds 0 to N-1 (default: 10)")
+    group.add_argument("--name", help="name of the evaluation (default: that of the study or file, plus .test)")
     group.add_argument("--plan", action="store_true", help="print what it would cost, and stop")
     add_engine_arguments(p)
     return p
@@ -49,28 +63,39 @@ def parser() -> argparse.ArgumentParser:
 
 def main() -> int:
     args = parser().parse_args()
-    if args.seeds < 1:
-        raise Co2lError(f"{args.seeds} seeds", where="--seeds", fix="give at least 1")
+    for flag in ("study", "name"):
+        if (name := getattr(args, flag)) is not None:
+            check_name(name, f"--{flag}")
     if args.name and args.space and len(args.space) > 1:
         raise Co2lError("one name for several spaces", where="--name", fix="leave it out")
-    # torch and Ray take seconds to import: --help and argument errors do not wait for them
-    evaluations = {name: with_resources(each, args) for name, each in _evaluations(args).items()}
     if args.plan:
-        return _plan(list(evaluations.values()), as_json=args.json)
+        return _plan(list(_evaluations(args).values()), as_json=args.json)
+    from co2l.cli.display import Display
+    from co2l.search.running.local_ray import early_ray
+
+    with Display(quiet=args.quiet or args.json) as display:
+        display.doing(f"reading {args.study or args.config or ', '.join(args.space)}", checking=True)
+        evaluations = _evaluations(args)
     codes = [OK]
-    for name, evaluation in evaluations.items():
-        codes.append(_evaluate(name, evaluation, args))
-        if codes[-1] == INTERRUPTED:  # those to come as well
-            break
+    with creating(args.umask), early_ray(args.address, len(evaluations)) as early:  # one for all of them
+        for name, evaluation in evaluations.items():
+            codes.append(_evaluate(name, evaluation, args, early))
+            if codes[-1] == INTERRUPTED:  # do not start the others
+                break
     return max(codes)
 
 
 def _evaluations(args: argparse.Namespace) -> dict[str, Evaluation]:
-    """What is evaluated, by the name that it has in the record without its ending."""
+    """What to evaluate, by its name in the record without the ending, with the resources given by flags."""
+    return {name: with_resources(each, args) for name, each in _chosen(args).items()}
+
+
+def _chosen(args: argparse.Namespace) -> dict[str, Evaluation]:
+    # torch and Ray take seconds to import: --help and argument errors do not wait for them
     from co2l.learning.config import parse_assignments
     from co2l.learning.results import Chosen, load_configurations
-    from co2l.search.evaluation import of_configurations, of_space
-    from co2l.search.space import load
+    from co2l.search.space.evaluation import of_configurations, of_space
+    from co2l.search.space.space import load
 
     changes = parse_assignments(args.set)
     if args.space:
@@ -81,7 +106,8 @@ def _evaluations(args: argparse.Namespace) -> dict[str, Evaluation]:
             raise Co2lError("two spaces have the same name", where="--space", fix="evaluate them one by one")
         return named
     if args.config:
-        chosen, source, name = load_configurations(args.config), args.config, Path(args.config).stem
+        chosen, source = load_configurations(args.config), args.config
+        name = check_name(Path(args.config).stem, f"the name of {args.config}")
     else:
         chosen = [Chosen.model_validate(each) for each in _selected(args)]
         source, name = f"study '{args.study}'", args.study
@@ -90,32 +116,33 @@ def _evaluations(args: argparse.Namespace) -> dict[str, Evaluation]:
 
 
 def _selected(args: argparse.Namespace) -> list[dict[str, object]]:
-    from co2l.search.archive import Archive
+    from co2l.search.record.reader import StudyReader
+    from co2l.search.selection.rule import select
 
-    study = Archive(storage_of(args)).study(args.study)
+    study = StudyReader(storage_of(args)).study(args.study)
     where = f"study '{args.study}'"
     if study.kind == "evaluation":
         raise Co2lError("is an evaluation and selects nothing", where=where, fix="give the study of a search")
     if study.left and not args.unfinished:
         fix = "finish it with co2l.tune, or add --unfinished to take the best so far"
         raise Co2lError(f"is not finished: {study.left} are left to run", where=where, fix=fix)
-    choice = study.choice()
+    choice = select(study.space, study.entries.values())
     if choice.missing:
-        fix = "look at what failed with co2l.tune; a study needs one configuration with all its cells"
+        fix = "see what failed with co2l.tune; a study needs one configuration whose trials are all done"
         raise Co2lError(f"has nothing selected ({choice.missing[0]})", where=where, fix=fix)
     return [each.as_dict(study.space) for each in choice.selected]
 
 
 def _plan(evaluations: list[Evaluation], *, as_json: bool) -> int:
-    from co2l.search.plan import plan, together
-    from co2l.search_progress import print_plan
+    from co2l.cli.plan import Planned, print_plan
+    from co2l.search.space.plan import plan, together
 
     plans, joint = [plan(each) for each in evaluations], together(evaluations)
     if as_json:
         print(json.dumps({"spaces": [each.as_dict() for each in plans], "together": joint.as_dict()}, indent=2))
         return OK
     for evaluation, planned in zip(evaluations, plans, strict=True):
-        print_plan(evaluation, planned, None, quiet=True)
+        print_plan(Planned(evaluation, planned), quiet=True)
     if len(plans) > 1:
         alone = sum(each.first_stages for each in plans), sum(each.epochs_planned for each in plans)
         print("all of them, sharing the stages below one --root:")
@@ -124,18 +151,31 @@ def _plan(evaluations: list[Evaluation], *, as_json: bool) -> int:
     return OK
 
 
-def _evaluate(name: str, evaluation: Evaluation, args: argparse.Namespace) -> int:
-    from co2l.search.service import search
-    from co2l.search_progress import SearchProgress, print_evaluation
+def _evaluate(name: str, evaluation: Evaluation, args: argparse.Namespace, early: LocalRay | None) -> int:
+    from co2l.cli.display import Display
 
-    options = options_of(args, args.name or f"{name}.test", model=None if args.space else name)
-    with SearchProgress(evaluation, quiet=args.quiet or args.json) as progress, interruptible() as asked_to_stop:
-        outcome = search(evaluation, options, progress, asked_to_stop)
-        interrupted = asked_to_stop()
-    print_evaluation(evaluation, options, outcome, as_json=args.json)
+    with Display(quiet=args.quiet or args.json) as display:
+        for check in (store_of, storage_of, tracking_of):
+            check(args)  # before the first words in a log: a wrong argument's line stays alone
+        display.doing(f"evaluating {name}")  # what is imported from here on takes seconds
+        from co2l.cli.outcome import print_evaluation
+        from co2l.cli.search_progress import SearchProgress
+        from co2l.search.service import evaluate
+        from co2l.search.space.space_advice import gpu_advice, space_advice
+
+        options = options_of(args, args.name or f"{name}.test", early, model=None if args.space else name)
+        display.warn(gpu_advice(evaluation.resources.gpus) if args.address is None else [])
+        display.warn(space_advice(evaluation, sizes_of(evaluation, args)))
+        progress = SearchProgress(display, evaluation, verbose=args.verbose)
+        with interruptible() as asked_to_stop:
+            display.stops_when(asked_to_stop)
+            result = evaluate(evaluation, options, progress, asked_to_stop)
+            interrupted = asked_to_stop()
+    report, flags = args.study or options.study, given_flags(args)
+    print_evaluation(evaluation, options, result, report=report, flags=flags, as_json=args.json)
     if interrupted:
         return INTERRUPTED
-    return FAILED if outcome.failed else OK
+    return FAILED if result.summary.failed else OK
 
 
 if __name__ == "__main__":

@@ -1,19 +1,20 @@
-"""python -m co2l.report: the paper's tables and figures beside ours, from what searches and evaluations left."""
+"""python -m co2l.report: the paper's tables and figures beside ours, from the record of searches and evaluations."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from co2l.console import FAILED, OK, Parser, execute
-from co2l.engine_arguments import add_place_arguments, root_of, storage_of, store_of, tracking_of
+from co2l.cli.arguments import add_storage_arguments, root_of, storage_of, store_of, tracking_of
+from co2l.cli.console import FAILED, OK, Parser, execute
 from co2l.errors import Co2lError
 
 if TYPE_CHECKING:
-    from co2l.search.archive import Archive
+    from co2l.search.record.reader import StudyReader
 
 EXAMPLE = """\
 examples:
@@ -21,8 +22,9 @@ examples:
   python -m co2l.report --study seq_digits --output report
   python -m co2l.report --compare NAME:supcon=asymmetric,buffer_size=100 NAME:supcon=symmetric,buffer_size=100
 
-The report is OUTPUT/report.html (one file, no network needed) and report.md with figures/; it is also logged to MLflow.
-Nothing is trained and no dataset is opened: what is not in the record is a marked gap with the command that fills it.
+The report is OUTPUT/report.html (one file) and report.md with figures/ (PNG, SVG, PDF); it goes to MLflow too.
+--compare reads what co2l.evaluate tested: more --seeds there make a smaller difference visible.
+It trains nothing and opens no dataset: a result missing from the record is a marked gap with the command that fills it.
 exit codes: 0 done, 1 written but not logged to MLflow, 2 wrong input"""
 
 
@@ -33,14 +35,16 @@ def parser() -> argparse.ArgumentParser:
         description="Write the paper's tables and figures with our numbers beside its own.",
         epilog=EXAMPLE,
     )
-    p.add_argument("--study", metavar="NAME", action="append", default=[], help="with its evaluation; default: all")
-    add_place_arguments(p.add_argument_group("what it reads"))
-    p.add_argument("--output", metavar="FOLDER", help="where the report goes (default: ROOT/report)")
+    p.add_argument(
+        "--study", metavar="NAME", action="append", default=[], help="with its evaluation; repeatable (default: all)"
+    )
+    add_storage_arguments(p.add_argument_group("what to read"))
+    p.add_argument("--output", metavar="FOLDER", help="where to write the report (default: ROOT/report)")
     p.add_argument(
         "--compare",
         nargs=2,
         metavar=("A", "B"),
-        help="instead: a paired test of two evaluated configurations, each NAME or NAME:key=value,…",
+        help="no report, but a paired test of two evaluated configurations, each NAME or NAME:key=value,…",
     )
     p.add_argument("--json", action="store_true", help="print the result as JSON")
     return p
@@ -49,20 +53,20 @@ def parser() -> argparse.ArgumentParser:
 def main() -> int:
     args = parser().parse_args()
     if args.compare and args.study:
-        raise Co2lError("--compare names its studies itself", fix="leave out --study")
+        raise Co2lError("--compare names its own studies", fix="leave out --study")
     # torch, Optuna and matplotlib take seconds to import: --help and argument errors do not wait for them
-    from co2l.search.archive import Archive
+    from co2l.search.record.reader import StudyReader
 
-    archive = Archive(storage_of(args))
+    reader = StudyReader(storage_of(args))
     if args.compare:
-        return _compare(archive, tuple(args.compare), as_json=args.json)
-    return _report(archive, args)
+        return _compare(reader, tuple(args.compare), as_json=args.json)
+    return _report(reader, args)
 
 
-def _compare(archive: Archive, names: tuple[str, str], *, as_json: bool) -> int:
+def _compare(reader: StudyReader, names: tuple[str, str], *, as_json: bool) -> int:
     from co2l.reporting.compare import compare, find, lines
 
-    found = compare(find(archive, names[0]), find(archive, names[1]))
+    found = compare(find(reader, names[0]), find(reader, names[1]))
     if as_json:
         print(json.dumps({"a": names[0], "b": names[1], "compared": [each.as_dict() for each in found]}, indent=2))
     else:
@@ -70,7 +74,7 @@ def _compare(archive: Archive, names: tuple[str, str], *, as_json: bool) -> int:
     return OK
 
 
-def _report(archive: Archive, args: argparse.Namespace) -> int:
+def _report(reader: StudyReader, args: argparse.Namespace) -> int:
     from datetime import UTC, datetime
 
     from co2l import __version__
@@ -78,13 +82,14 @@ def _report(archive: Archive, args: argparse.Namespace) -> int:
     from co2l.reporting.publish import files, write
     from co2l.search.tracking import log_report
 
-    found = read(archive, args.study, root=args.root or "runs", store=store_of(args))
+    found = read(reader, args.study, root=args.root or "runs", store=store_of(args))
     name = " ".join(args.study) or "all studies"
     made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    about = (
-        f"{len(found.studies)} studies, {len(found.evaluated)} evaluated configurations · co2l {__version__} · {made}"
-    )
-    made_of = report(found, title=f"Co²L: {name}", about=about)
+    counts = f"studies: {len(found.studies)} · evaluated configurations: {len(found.evaluated)}"
+    about = f"{counts} · co2l {__version__} · {made}"
+    words = [*(word for study in args.study for word in ("--study", study)), "--root", args.root or "runs"]
+    typed = shlex.join(["python", "-m", "co2l.report", *words])
+    made_of = report(found, title=f"Co²L: {name}", about=about, command=typed)
     content = files(made_of)
     folder = Path(args.output).expanduser().absolute() if args.output else root_of(args) / "report"
     write(folder, content)

@@ -4,24 +4,39 @@ from __future__ import annotations
 
 import argparse
 import json
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from co2l.console import FAILED, INTERRUPTED, OK, Parser, execute, interruptible
-from co2l.engine_arguments import add_engine_arguments, options_of, study_of, with_resources
-from co2l.errors import Co2lError
+from co2l.cli.arguments import (
+    add_engine_arguments,
+    given_flags,
+    options_of,
+    sizes_of,
+    storage_of,
+    store_of,
+    study_of,
+    tracking_of,
+    with_resources,
+)
+from co2l.cli.console import FAILED, INTERRUPTED, OK, Parser, creating, execute, interruptible
+from co2l.cli.quantities import COUNT, SEED, real, whole
+from co2l.errors import Co2lError, unknown
+from co2l.learning.cards import CARDS
+from co2l.names import check_name
+from co2l.search.algorithms.registry import ALGORITHMS
 
 if TYPE_CHECKING:
-    from co2l.search.space import Space
+    from co2l.search.space.estimate import Timing
+    from co2l.search.space.memory import Memory
+    from co2l.search.space.space import Space
 
 EXAMPLE = """\
 examples:
   python -m co2l.tune --space search_spaces/seq_digits.yaml
-  python -m co2l.tune --space search_spaces/seq_cifar10.yaml --plan --probe --price 1.20
-  python -m co2l.tune --space search_spaces/seq_cifar10.yaml --submit
+  python -m co2l.tune --space search_spaces/seq_cifar10.yaml --plan --on l40s --price 1.20
 
-The same command again continues; what is finished is not run again. $CO2L_ROOT, $CO2L_STORE, $CO2L_STORAGE,
-$CO2L_TRACKING_URI and $CO2L_CLUSTER stand in for the flags.
+Run the same command again to continue. $CO2L_ROOT, _STORE, _STORAGE, _TRACKING_URI and _CLUSTER set defaults.
 exit codes: 0 done, 1 nothing could be selected, 2 wrong input or data, 130 interrupted"""
 
 
@@ -29,27 +44,28 @@ def parser() -> argparse.ArgumentParser:
     p = Parser(
         prog="python -m co2l.tune",
         usage="python -m co2l.tune --space FILE [options]",
-        description="Search the settings of a space; nothing of the test data is read.",
+        description="Search the settings of a space. A search never reads the test set.",
         epilog=EXAMPLE,
     )
-    what = p.add_argument_group("what is searched")
-    what.add_argument("--space", metavar="FILE", help="search space, as search_spaces/seq_digits.yaml")
+    what = p.add_argument_group("what to search")
+    what.add_argument("--space", metavar="FILE", help="search space, such as search_spaces/seq_digits.yaml")
     what.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="override a setting; repeatable")
-    what.add_argument("--algorithm", choices=["grid", "random", "tpe"], help="instead of the space's")
-    what.add_argument("--samples", type=int, metavar="N", help="how many settings random or tpe try")
-    what.add_argument("--early-stop", choices=["on", "off"], help="stop weak cells at task boundaries")
-    what.add_argument("--seed", type=int, default=0, help="seed of random and tpe (default: 0)")
-    plan = p.add_argument_group("its price")
+    what.add_argument("--algorithm", metavar="NAME", help=f"instead of the space's: {', '.join(ALGORITHMS)}")
+    what.add_argument("--samples", type=COUNT, metavar="N", help="how many configurations to draw; not for a grid")
+    what.add_argument("--early-stop", choices=["on", "off"], help="stop weak trials at task boundaries")
+    what.add_argument("--seed", type=whole(0, SEED), default=0, help="seed of the algorithm (default: 0)")
+    plan = p.add_argument_group("what it costs")
     plan.add_argument("--plan", action="store_true", help="print what the search would cost, and stop")
-    plan.add_argument("--probe", action="store_true", help="with --plan: time a few steps to estimate hours")
-    plan.add_argument("--price", type=float, metavar="AMOUNT", help="with --probe: price of the machines per hour")
-    plan.add_argument("--parallel", type=int, default=1, metavar="N", help="with --probe: trials at once (default: 1)")
+    plan.add_argument("--measure", action="store_true", help="with --plan: time a few steps to estimate hours")
+    plan.add_argument("--on", metavar="CARD", help="with --plan: forecast the hours on a10g, a100, h100, …")
+    plan.add_argument("--price", type=real(0, 1e9), metavar="AMOUNT", help="with either: price of the machines an hour")
+    plan.add_argument("--parallel", type=COUNT, default=1, metavar="N", help="with either: trials at once (default: 1)")
     where = add_engine_arguments(p)
-    where.add_argument("--study", metavar="NAME", help="name of the study (default: by the space's file)")
+    where.add_argument("--study", metavar="NAME", help="name of the study (default: that of the space's file)")
     url = "(URL: $CO2L_CLUSTER or http://127.0.0.1:8265)"
-    where.add_argument("--submit", nargs="?", const="", metavar="URL", help=f"leave it to a cluster {url}")
-    where.add_argument("--follow", metavar="STUDY", help="show what a submitted search prints, until it ends")
-    where.add_argument("--stop", metavar="STUDY", help="end a submitted search; its states are saved first")
+    where.add_argument("--submit", nargs="?", const="", metavar="URL", help=f"run it on a cluster {url}")
+    where.add_argument("--follow", metavar="STUDY", help="show the output of a submitted search until it ends")
+    where.add_argument("--stop", metavar="STUDY", help="stop a submitted search after it saves its checkpoints")
     return p
 
 
@@ -58,35 +74,36 @@ def main() -> int:
     _check(args)
     if args.follow or args.stop:
         return _attend(args)
-    # torch and Ray take seconds to import: --help and argument errors do not wait for them
-    from co2l.search.space import load
+    if args.plan or args.submit is not None:
+        space = _space(args)
+        return _plan(space, args) if args.plan else _submit(args)
+    return _search(args)
 
-    space = _overridden(load(args.space), args)
-    if args.submit is not None:
-        return _submit(args)
-    return _plan(space, args) if args.plan else _search(space, args)
+
+def _study(args: argparse.Namespace) -> str:
+    return args.study or study_of(args.space)
 
 
 def _submit(args: argparse.Namespace) -> int:
-    from co2l.search.jobs import submit
+    from co2l.cluster.jobs import submit
 
     ours = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     for name in ("--space", "--study"):
         ours.add_argument(name)
     ours.add_argument("--submit", nargs="?")
     _, arguments = ours.parse_known_args()
-    study = args.study or study_of(args.space)
+    study = _study(args)
     submit(_cluster(args), study, Path(args.space), arguments)
-    print(study if args.quiet else f"submitted: {study}\nsee it with: python -m co2l.tune --follow {study}")
+    print(study if args.quiet else f"submitted: {study}\nfollow it with: python -m co2l.tune --follow {study}")
     return OK
 
 
 def _attend(args: argparse.Namespace) -> int:
-    from co2l.search.jobs import follow, stop
+    from co2l.cluster.jobs import follow, stop
 
     if args.stop:
         running = stop(_cluster(args), args.stop)
-        print(f"{args.stop} is being stopped; the same search submitted again continues" if running else "ended before")
+        print(f"stopping {args.stop}; submit it again to continue" if running else f"{args.stop} has already ended")
         return OK
     state = follow(_cluster(args), args.follow, lambda text: print(text, end="", flush=True))
     return {"succeeded": OK, "failed": FAILED, "stopped": INTERRUPTED, "running": INTERRUPTED}[state]
@@ -95,14 +112,18 @@ def _attend(args: argparse.Namespace) -> int:
 def _cluster(args: argparse.Namespace) -> str:
     import os
 
-    from co2l.search.jobs import LOCAL
+    from co2l.cluster.jobs import LOCAL
 
     return args.submit or os.environ.get("CO2L_CLUSTER") or LOCAL
 
 
-def _overridden(space: Space, args: argparse.Namespace) -> Space:
+def _space(args: argparse.Namespace) -> Space:
+    """The space in the file, as the flags change it."""
+    # torch and Ray take seconds to import: --help and argument errors do not wait for them
     from co2l.learning.config import parse_assignments
+    from co2l.search.space.space import load
 
+    space = load(args.space)
     if args.set:
         space = space.with_settings(parse_assignments(args.set))
     keys = {"algorithm": args.algorithm, "samples": args.samples}
@@ -114,50 +135,106 @@ def _overridden(space: Space, args: argparse.Namespace) -> Space:
 
 
 def _plan(space: Space, args: argparse.Namespace) -> int:
-    from co2l.data.sources import data_root
-    from co2l.learning.device import choose_device
-    from co2l.search.plan import estimate, plan
-    from co2l.search_progress import print_plan
+    from co2l.cli.display import Display
+    from co2l.cli.plan import Planned, PlanProgress, print_plan
+    from co2l.search.space.estimate import estimate
+    from co2l.search.space.plan import plan
+    from co2l.search.space.space_advice import gpu_advice, space_advice
 
-    planned, estimated = plan(space), None
-    if args.probe:
-        estimated = estimate(
-            space, data=data_root(args.data), device=choose_device("auto"), parallel=args.parallel, price=args.price
-        )
+    with PlanProgress(quiet=args.quiet or args.json or not args.measure) as progress:
+        timing, estimated = _timing(space, args), None
+        if timing:
+            estimated = estimate(space, timing, parallel=args.parallel, price=args.price, progress=progress.timing)
+        planned = Planned(space, plan(space), _memory(space), estimated, args.on)
     if args.json:
-        print(json.dumps(planned.as_dict() | ({"estimate": estimated.as_dict()} if estimated else {}), indent=2))
+        print(json.dumps(planned.as_dict(), indent=2))
     else:
-        print_plan(space, planned, estimated, quiet=args.quiet)
+        print_plan(planned, quiet=args.quiet)
+        with Display(quiet=args.quiet) as display:
+            display.warn(gpu_advice(space.resources.gpus) if args.address is None and not args.on else [])
+            display.warn(space_advice(space, sizes_of(space, args) if args.measure else ()))
     return OK
 
 
-def _search(space: Space, args: argparse.Namespace) -> int:
-    from co2l.search.service import search
-    from co2l.search_progress import SearchProgress, print_outcome
+def _memory(space: Space) -> Memory | Co2lError:
+    """Of its trials; a plan is worth having without it."""
+    from co2l.search.space.memory import memory
 
-    options = options_of(args, args.study or study_of(args.space), seed=args.seed)
-    with SearchProgress(space, quiet=args.quiet or args.json) as progress, interruptible() as asked_to_stop:
-        outcome = search(space, options, progress, asked_to_stop)
-        interrupted = asked_to_stop()
-    print_outcome(space, options, outcome, as_json=args.json)
-    if interrupted:
+    try:
+        return memory(space)
+    except Co2lError as error:
+        return error
+
+
+def _timing(space: Space, args: argparse.Namespace) -> Timing | None:
+    """How long a step takes: measured here, forecast for a card, or not asked for."""
+    if args.on:
+        from co2l.learning.cards import card
+        from co2l.search.space.forecast import forecast
+
+        return forecast(card(args.on, where="--on"), space.resources.gpus)
+    if args.measure:
+        from co2l.data.sources import data_root
+        from co2l.learning.device import choose_device, device_for
+        from co2l.search.space.estimate import measured
+
+        return measured(space, data=data_root(args.data), device=choose_device(device_for(space.resources.gpus)))
+    return None
+
+
+def _search(args: argparse.Namespace) -> int:
+    from co2l.cli.display import Display
+    from co2l.search.running.local_ray import early_ray
+    from co2l.search.space.space_advice import require_gpu, space_advice
+
+    with creating(args.umask), ExitStack() as held:
+        with Display(quiet=args.quiet or args.json) as display:
+            display.doing(f"reading {args.space}", checking=True)
+            if args.address is None:
+                require_gpu(args.space, args.gpus_per_trial)
+            space = _space(args)
+            for check in (store_of, storage_of, tracking_of):
+                check(args)  # before the first words in a log: a wrong argument's line stays alone
+            display.doing(f"{space.method} on {space.benchmark}: loading Ray and MLflow")  # which takes seconds
+            early = held.enter_context(early_ray(args.address))
+            from co2l.cli.outcome import print_search
+            from co2l.cli.search_progress import SearchProgress, why_more_trials
+            from co2l.search.service import search
+
+            options = options_of(args, _study(args), early, seed=args.seed)
+            display.warn(space_advice(space, sizes_of(space, args)))
+            if why := why_more_trials(space):
+                display.note(f"{(space.samples or 0) * space.trials_per_point} trials{why}")
+            progress = SearchProgress(display, space, verbose=args.verbose)
+            with interruptible() as asked_to_stop:
+                display.stops_when(asked_to_stop)
+                result = search(space, options, progress, asked_to_stop)
+                interrupted = asked_to_stop()
+        print_search(space, options, result, flags=given_flags(args), as_json=args.json)
+    if interrupted and result.summary.left:  # else there is nothing to continue
         return INTERRUPTED
-    return OK if outcome.choice.selected or outcome.left else FAILED
+    return OK if result.choice.selected or result.summary.left else FAILED
 
 
 def _check(args: argparse.Namespace) -> None:
+    for flag in ("study", "follow", "stop"):
+        if (name := getattr(args, flag)) is not None:  # an empty name too
+            check_name(name, f"--{flag}")
     if not (args.space or args.follow or args.stop):
-        raise Co2lError("no space is given", fix="add --space FILE, as search_spaces/seq_digits.yaml")
+        raise Co2lError("no space is given", fix="add --space FILE, such as search_spaces/seq_digits.yaml")
+    if args.algorithm and args.algorithm not in ALGORITHMS:
+        raise unknown("algorithm", args.algorithm, ALGORITHMS, where="--algorithm")
     if args.submit is not None and args.plan:
-        raise Co2lError("--plan is made here, not on the cluster", fix="leave --submit out")
-    if args.probe and not args.plan:
-        raise Co2lError("--probe is a part of the plan", fix="add --plan")
-    if args.price is not None and not args.probe:
-        raise Co2lError("--price needs an estimate of the hours", fix="add --probe")
-    if args.price is not None and not 0 <= args.price < float("inf"):
-        raise Co2lError(f"the price is {args.price}", where="--price", fix="give an amount per hour, from 0")
-    if args.parallel < 1:
-        raise Co2lError(f"{args.parallel} trials at once", where="--parallel", fix="give a number from 1")
+        raise Co2lError("--plan runs here, not on the cluster", fix="leave out --submit")
+    for flag in ("measure", "on"):
+        if getattr(args, flag) and not args.plan:
+            raise Co2lError(f"--{flag} is part of the plan", fix="add --plan")
+    if args.measure and args.on:
+        raise Co2lError("--measure times this machine, --on forecasts another", fix="leave out one of them")
+    if args.on and args.on.lower() not in CARDS:
+        raise unknown("card", args.on, CARDS, where="--on")
+    if args.price is not None and not (args.measure or args.on):
+        raise Co2lError("--price needs an estimate of the hours", fix="add --measure or --on CARD")
 
 
 if __name__ == "__main__":

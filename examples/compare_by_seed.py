@@ -1,4 +1,4 @@
-"""Test accuracy by buffer size and seed, and the mean accuracy matrix.
+"""Show test accuracy by buffer size and seed, and draw the mean accuracy matrix.
 
 python -m co2l.evaluate --study seq_digits --seeds 5 && python examples/compare_by_seed.py
 """

@@ -1,4 +1,4 @@
-"""What a search selected, its best cells, and two figures.
+"""Show what a search selected and its best trials, and draw two figures.
 
 python -m co2l.tune --space search_spaces/seq_digits.yaml && python examples/look_at_a_search.py
 """

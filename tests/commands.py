@@ -1,53 +1,116 @@
-"""Start the commands as a user would: real processes, in a folder of their own."""
+"""Run the commands in this process, in one that can be killed, or in a new Python as a user does."""
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import io
+import multiprocessing
 import os
+import signal
 import subprocess
 import sys
+import tempfile
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 
-from co2l.console import execute
+from co2l.cli.console import execute
 
 SHORT = ["--set", "E_0=4", "--set", "E_t=3", "--set", "probe_epochs=3"]
+IMPORTED = ["torch._dynamo", "co2l.search.service", "co2l.cli.search_progress", "co2l.cli.run_progress"]
+IMPORTED += ["co2l.learning.run", "mlflow", "mlflow.store.tracking.sqlalchemy_store", "matplotlib.pyplot", "pytest"]
+
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(IMPORTED)
 
 
 def environment(**changes: str) -> dict[str, str]:
     return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1", **changes}
 
 
-def start(
-    module: str, *arguments: str | Path, cwd: Path, start_new_session: bool = False, **changes: str
-) -> subprocess.Popen[str]:
-    return subprocess.Popen(
+def call(module: str, *arguments: str | Path, cwd: Path, **changes: str) -> subprocess.CompletedProcess[str]:
+    """The command in a new Python, which takes seconds to import what it needs."""
+    return subprocess.run(
         [sys.executable, "-m", module, *arguments],
         cwd=cwd,
         env=environment(**changes),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        capture_output=True,
         text=True,
-        start_new_session=start_new_session,
+        timeout=600,
+        check=False,
     )
 
 
-def call(module: str, *arguments: str | Path, cwd: Path, **changes: str) -> subprocess.CompletedProcess[str]:
-    process = start(module, *arguments, cwd=cwd, **changes)
-    out, err = process.communicate(timeout=600)
-    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
-
-
-def call_here(module: str, *arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """The command in this process, which has torch and MLflow already; for what ends before Ray is started."""
+def call_here(
+    module: str, *arguments: str | Path, cwd: Path, terminal: TextIO | None = None
+) -> subprocess.CompletedProcess[str]:
+    """The command in this process, which has imported everything and may have a Ray for it."""
     out, err = io.StringIO(), io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(terminal or out), redirect_stderr(terminal or err):
         patch.chdir(cwd)
         patch.setattr(sys, "argv", [module, *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
             execute(importlib.import_module(module).main)
     assert isinstance(ended.value.code, int)
     return subprocess.CompletedProcess([module, *arguments], ended.value.code, out.getvalue(), err.getvalue())
+
+
+def refusal_of(done: subprocess.CompletedProcess[str]) -> str:
+    """The one line, after those on what was being done, that says why a command did not go on."""
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    *before, line = done.stderr.splitlines()
+    assert line.startswith("co2l: "), done.stderr
+    assert not [each for each in before if each.startswith(("co2l: ", "Traceback"))], done.stderr
+    return line
+
+
+class Started:
+    """A command in a process of its own, forked from one that has imported everything; as far as needed a Popen."""
+
+    def __init__(self, module: str, arguments: tuple[str | Path, ...], cwd: Path, *, leads_group: bool) -> None:
+        self.printed = Path(tempfile.mkdtemp(prefix="printed-", dir=cwd))
+        for name in ("out", "err"):
+            (self.printed / name).touch()  # a process killed at once prints nothing, which is an answer too
+        words = [module, *map(str, arguments)]
+        self.process = FORKS.Process(target=_run, args=(words, cwd, self.printed, leads_group))
+        self.process.start()
+        assert self.process.pid is not None
+        self.pid = self.process.pid
+
+    def poll(self) -> int | None:
+        return self.process.exitcode
+
+    def communicate(self, timeout: float | None = None) -> tuple[str, str]:
+        self.process.join(timeout)
+        if self.process.exitcode is None:
+            raise subprocess.TimeoutExpired(self.process.name, timeout or 0.0)
+        out, err = ((self.printed / name).read_text() for name in ("out", "err"))
+        return out, err
+
+    @property
+    def returncode(self) -> int | None:
+        return self.process.exitcode
+
+    def send_signal(self, number: signal.Signals) -> None:
+        os.kill(self.pid, number)
+
+
+def start(module: str, *arguments: str | Path, cwd: Path, leads_group: bool = False) -> Started:
+    return Started(module, arguments, cwd, leads_group=leads_group)
+
+
+def _run(words: list[str], cwd: Path, printed: Path, leads_group: bool) -> None:
+    """In the new process: what `python -m` would do."""
+    if leads_group:
+        os.setsid()
+    os.chdir(cwd)
+    for name, number in (("out", 1), ("err", 2)):
+        os.dup2(os.open(printed / name, os.O_WRONLY | os.O_APPEND), number)
+    sys.argv = words
+    try:
+        execute(importlib.import_module(words[0]).main)
+    finally:
+        atexit._run_exitfuncs()  # which multiprocessing leaves out

@@ -2,28 +2,56 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import pickle
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
+import fake_device  # noqa: F401  before anything computes a gradient
 import numpy as np
 import pytest
 import torch
+from hypothesis import settings
 from PIL import Image
+
+settings.register_profile("short", max_examples=50, deadline=None)
+settings.register_profile("long", max_examples=1000, deadline=None)  # pytest --hypothesis-profile long
+settings.load_profile("short")
 
 LAYOUTS = {"mnist": "MNIST/raw", "cifar10": "cifar-10-batches-py", "tiny-sample": "tiny-imagenet-200"}
 torch.set_num_threads(1)  # the networks of the tests are so small that a second thread only waits
+os.environ["OMP_NUM_THREADS"] = "1"  # in the processes that are started from here too
+os.environ["MLFLOW_LOGGING_LEVEL"] = "CRITICAL"  # a command sets these two before it imports MLflow
+os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a script that starts us with & would have it ignored
 os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112  Ray's name; with its 15 a trial starves beside other tests
 BUILDER = Path(__file__).resolve().parents[2] / "shared" / "tools" / "get_data.py"
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m` selects by marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Those that start a search come first, as they take longest: so no process is left with them in the end."""
-    items.sort(key=lambda item: "e2e" not in item.path.parts)
+    """Mark what is in e2e, and run it first: it takes longest, and no process should be left with it in the end."""
+    for item in items:
+        if "e2e" in item.path.parts:
+            item.add_marker("e2e")
+    items.sort(key=lambda item: item.get_closest_marker("e2e") is None)
+
+
+@pytest.fixture(scope="session")
+def shared_ray() -> Iterator[None]:
+    """One Ray for all searches in this process: a command finds it running and leaves it so."""
+    import co2l.search.running.engine as engine  # sets Ray's variables before its import
+
+    ray = engine.ray
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+    yield
+    ray.shutdown()
 
 
 @pytest.fixture(scope="session")

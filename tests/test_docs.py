@@ -1,4 +1,4 @@
-"""The documents keep their word: links resolve, tables name every key, and the blocks marked runnable run."""
+"""The documents are right: links resolve, tables name every key, runnable blocks run, and the English is plain."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from co2l.search.document import PARTS, Document
+from co2l.search.algorithms.registry import ALGORITHMS
+from co2l.search.space.document import PARTS, Document
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob(".github/**/*.md")])
@@ -41,6 +42,12 @@ def test_relative_links_resolve(path: Path) -> None:
             assert anchor in anchors(target), f"{path.name}: {link}"
 
 
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_files_that_are_named_exist(path: Path) -> None:
+    for name in re.findall(r"`((?:co2l|tests|benchmarks|cluster|docs|examples)/[\w./-]+)`", path.read_text("utf-8")):
+        assert (ROOT / name).exists(), f"{path.name}: {name}"
+
+
 def test_every_key_of_a_space_is_documented() -> None:
     text = (ROOT / "docs" / "search-spaces.md").read_text(encoding="utf-8")
     rows = [line for line in text.splitlines() if line.startswith("|")]
@@ -49,13 +56,36 @@ def test_every_key_of_a_space_is_documented() -> None:
             assert any(f"`{name}`" in row for row in rows), f"{kind.__name__}.{name}"
 
 
+def test_every_algorithm_is_documented() -> None:
+    for name in ("choosing-an-algorithm.md", "search-spaces.md"):
+        rows = [line for line in (ROOT / "docs" / name).read_text(encoding="utf-8").splitlines() if line[:1] == "|"]
+        for algorithm in ALGORITHMS:
+            assert any(f"`{algorithm}`" in row for row in rows), f"{name}: {algorithm}"
+
+
+PROSE = [
+    *DOCUMENTS,
+    ROOT / "docker-compose.yml",
+    *(path for folder in ("search_spaces", "cluster") for path in (ROOT / folder).rglob("*.yaml")),
+    *(ROOT / "co2l").glob("*.py"),
+    *(path for folder in ("cli", "cluster", "reporting") for path in (ROOT / "co2l" / folder).rglob("*.py")),
+]
+TICS = re.compile(r"\b([Ww]hoever|shall|as a rule|is said to|of (its|their|one's) own)\b")
+
+
+@pytest.mark.parametrize("path", PROSE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_users_read_plain_english(path: Path) -> None:
+    assert not (found := [line for line in path.read_text(encoding="utf-8").splitlines() if TICS.search(line)]), found
+
+
 RUNNABLE = [path for path in DOCUMENTS if any("runnable" in mark for _, mark, _ in blocks(path))]
 
 
+@pytest.mark.e2e
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("path", RUNNABLE, ids=lambda path: str(path.relative_to(ROOT)))
 def test_runnable_blocks_run(path: Path, tmp_path: Path) -> None:
-    """In a folder that has the search spaces, with the files that the document tells to save, one after the other."""
+    """In a folder with the search spaces and the files that the document says to save, one after the other."""
     (tmp_path / "search_spaces").symlink_to(ROOT / "search_spaces")
     environment = {
         **os.environ,
@@ -79,4 +109,4 @@ def test_runnable_blocks_run(path: Path, tmp_path: Path) -> None:
 
 
 def test_some_block_is_runnable() -> None:
-    assert RUNNABLE, "no document has a block marked runnable: the test above would pass without running anything"
+    assert RUNNABLE, "no document has a block marked runnable, so the test above runs nothing"

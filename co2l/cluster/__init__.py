@@ -1,1 +1,1 @@
-"""Clusters: what runs on a head beside Ray, and a check of the files that describe a cluster before money is spent."""
+"""Clusters: check a cluster's file before you pay for it, run the head's services, and submit searches."""

@@ -1,6 +1,6 @@
-"""What is wrong with a cluster before it is started: everything that its file says is compared with what it must say.
+"""What is wrong with a cluster's file, found before the cluster starts.
 
-Each check gives findings, in the order of the list at the end; what needs the network is in `reach`.
+Each check yields findings, in the order of `findings`; checks that need the network are in `reach`.
 """
 
 from __future__ import annotations
@@ -12,13 +12,18 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
 
-from co2l.errors import Co2lError
+from co2l.errors import Co2lError, headline
+from co2l.learning.cards import Card, gib_on_card, of_instance, of_product
+
+if TYPE_CHECKING:  # torch takes seconds to import
+    from co2l.search.space.memory import Memory
 
 UNSET = "CHANGE-ME"
+PRODUCT = "nvidia.com/gpu.product"  # the label that NVIDIA's GPU feature discovery gives a node of Kubernetes
 Kind = Literal["aws", "local", "kubernetes", "compose"]
 
 
@@ -31,7 +36,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Cluster:
-    """A cluster's file, read: several documents for Kubernetes, one for the others."""
+    """The content of a cluster's file: several documents for Kubernetes, otherwise one."""
 
     path: Path
     kind: Kind
@@ -42,7 +47,7 @@ class Cluster:
         return self.documents[0]
 
     def setting(self, name: str) -> str | None:
-        """A variable of the nodes, as the container's options give it."""
+        """An environment variable of the nodes, from the container's options."""
         options = self.config.get("docker", {}).get("run_options", []) if self.kind in ("aws", "local") else []
         found = [option.partition(f"--env={name}=")[2] for option in options if f"--env={name}=" in option]
         return found[0] if found else None
@@ -63,12 +68,12 @@ def read(path: Path) -> Cluster:
         return Cluster(path, "compose", documents)
     kind = (documents[0].get("provider") or {}).get("type")
     if kind not in ("aws", "local"):
-        raise Co2lError(f"the provider is {kind!r}", where=f"{path}: provider.type", fix="aws and local can be checked")
+        raise Co2lError(f"the provider is {kind!r}", where=f"{path}: provider.type", fix="use aws or local")
     return Cluster(path, kind, documents)
 
 
-def findings(cluster: Cluster, cpus: float, gpus: float) -> Iterator[Finding]:
-    """All that the file alone tells."""
+def findings(cluster: Cluster, cpus: float, gpus: float, needed: Memory | None = None) -> Iterator[Finding]:
+    """What the file alone shows; with the memory of a space's trials, whether the cards hold them."""
     if cluster.kind in ("aws", "local"):
         yield schema(cluster.config)
         yield authentication(cluster.config)
@@ -77,12 +82,14 @@ def findings(cluster: Cluster, cpus: float, gpus: float) -> Iterator[Finding]:
     yield from images(cluster)
     yield ports(cluster)
     yield resources(cluster, cpus, gpus)
+    if needed and gpus:
+        yield from memory(cluster, cpus, gpus, needed)
 
 
 def schema(config: Mapping[str, Any]) -> Finding:
     import jsonschema
 
-    spec = importlib.util.find_spec("ray")  # found, not imported: that takes seconds
+    spec = importlib.util.find_spec("ray")  # importing it would take seconds
     assert spec is not None
     assert spec.origin is not None
     rules = json.loads((Path(spec.origin).parent / "autoscaler" / "ray-schema.json").read_text())
@@ -90,25 +97,25 @@ def schema(config: Mapping[str, Any]) -> Finding:
     if not errors:
         return Finding("schema", "ok", f"Ray {importlib.metadata.version('ray')} accepts it")
     where = ".".join(map(str, errors[0].absolute_path)) or "top level"
-    return Finding("schema", "wrong", f"{where}: {errors[0].message.splitlines()[0]}")
+    return Finding("schema", "wrong", f"{where}: {headline(errors[0].message)}")
 
 
 def values(cluster: Cluster) -> Finding:
-    unset = dict.fromkeys(place for document in cluster.documents for place in _places(document, UNSET))
-    if unset:  # other places repeat what the block at the top says
-        shown = ", ".join([place for place in unset if place.startswith("metadata.")] or unset)
-        return Finding("values", "wrong", f"not set: {shown}; write your own in place of {UNSET}")
+    unset = dict.fromkeys(path for document in cluster.documents for path in _paths(document, UNSET))
+    if unset:  # other keys repeat the block at the top
+        shown = ", ".join([path for path in unset if path.startswith("metadata.")] or unset)
+        return Finding("values", "wrong", f"not set: {shown}; replace {UNSET} with your own values")
     return Finding("values", "ok", "all are set")
 
 
 def images(cluster: Cluster) -> Iterator[Finding]:
-    """Head and workers must run the versions that are here, or they do not understand each other."""
+    """Head and workers must run the versions installed here, or they cannot talk to each other."""
     ray, ours = importlib.metadata.version("ray"), importlib.metadata.version("co2l")
     wanted = f"{ours}-ray{ray}"
     found = {image for document in cluster.documents for image in _images(document)}
     own = sorted(image for image in found if "/co2l:" in f"/{image}" or image.endswith("co2l"))
     if not found and cluster.kind == "local":
-        yield Finding("image", "unknown", "no container: the hosts' own installation counts")
+        yield Finding("image", "unknown", "no container: the hosts' own installation is used")
         return
     if not own:
         yield Finding("image", "wrong", "no image of co2l; build cluster/Dockerfile and name it")
@@ -117,7 +124,7 @@ def images(cluster: Cluster) -> Iterator[Finding]:
         if tag in ("", "latest"):
             yield Finding("image", "wrong", f"{image} is not pinned; use the tag {wanted}")
         elif tag != wanted:
-            yield Finding("image", "wrong", f"{image} does not agree with what is installed here ({wanted})")
+            yield Finding("image", "wrong", f"{image} does not match what is installed here ({wanted})")
         else:
             yield Finding("image", "ok", f"{image}: the versions installed here")
     for document in cluster.documents:
@@ -129,13 +136,13 @@ def authentication(config: Mapping[str, Any]) -> Finding:
     for name in ("head_start_ray_commands", "worker_start_ray_commands"):
         starts = [command for command in config.get(name, ()) if "ray start" in command]
         if not all("RAY_AUTH_MODE=token" in command for command in starts) or not starts:
-            return Finding("token", "wrong", f"{name}: `ray start` without RAY_AUTH_MODE=token lets anybody run code")
+            return Finding("token", "wrong", f"{name}: `ray start` without RAY_AUTH_MODE=token lets anyone run code")
     mounted = config.get("file_mounts", {}).get("~/.ray/auth_token")
     if mounted is None:
         return Finding("token", "wrong", "file_mounts: ~/.ray/auth_token is missing")
     if not Path(mounted).expanduser().is_file():
-        return Finding("token", "wrong", f"{mounted} does not exist; make it with: ray get-auth-token --generate")
-    return Finding("token", "ok", f"asked for on every node; it is in {mounted}")
+        return Finding("token", "wrong", f"{mounted} does not exist; create it with: ray get-auth-token --generate")
+    return Finding("token", "ok", f"required on every node; it is in {mounted}")
 
 
 def head(config: Mapping[str, Any]) -> Finding:
@@ -157,15 +164,15 @@ def ports(cluster: Cluster) -> Finding:
         outside = [
             each["metadata"]["name"] for each in services if each["spec"].get("type", "ClusterIP") != "ClusterIP"
         ]
-        return _ports(outside, "no service can be reached from outside the cluster")
+        return _ports(outside, "no service is reachable from outside the cluster")
     config = cluster.config
     start = " ".join(config.get("head_start_ray_commands", ()))
     types = config.get("available_node_types", {}) if cluster.kind == "aws" else {}
     own = {name for name, each in types.items() if not each["node_config"].get("SecurityGroupIds")}
-    outside = [f"SSH of {name} (Ray makes its group; give SecurityGroupIds)" for name in sorted(own)]
+    outside = [f"SSH of {name} (Ray creates its group; give SecurityGroupIds)" for name in sorted(own)]
     if "--dashboard-host=127.0.0.1" not in start:
         outside.append("dashboard (add --dashboard-host=127.0.0.1)")
-    return _ports(outside, "those of the security group given" if cluster.kind == "aws" else "SSH alone is needed")
+    return _ports(outside, "as in your security group" if cluster.kind == "aws" else "only SSH is needed")
 
 
 def _ports(outside: list[str], fine: str) -> Finding:
@@ -175,34 +182,81 @@ def _ports(outside: list[str], fine: str) -> Finding:
 
 
 def resources(cluster: Cluster, cpus: float, gpus: float) -> Finding:
-    """A trial that fits no node type would wait for ever."""
+    """A trial that fits no node type would wait forever."""
     trial = f"a trial of {cpus:g} CPUs and {gpus:g} GPUs"
-    types: dict[str, Mapping[str, float]] = {}
-    if cluster.kind == "aws":
-        given = cluster.config.get("available_node_types", {}).items()
-        types = {name: each.get("resources", {}) for name, each in given if each.get("max_workers", 1) > 0}
-    elif cluster.kind == "kubernetes":
-        (job,) = [each for each in cluster.documents if each.get("kind") == "RayJob"]
-        for group in job["spec"]["rayClusterSpec"].get("workerGroupSpecs", ()):
-            limits = group["template"]["spec"]["containers"][0].get("resources", {}).get("limits", {})
-            amounts = {"CPU": float(limits.get("cpu", 0)), "GPU": float(limits.get("nvidia.com/gpu", 0))}
-            types[group["groupName"]] = amounts
-    else:
-        return Finding("resources", "unknown", f"{trial}: as large as the hosts are; the search says so if none fits")
-    fitting = [name for name, each in types.items() if each.get("CPU", 0) >= cpus and each.get("GPU", 0) >= gpus]
+    if cluster.kind not in ("aws", "kubernetes"):
+        return Finding("resources", "unknown", f"{trial}: depends on the hosts; the search says so if none fits")
+    types = node_types(cluster)
+    fitting = [node.name for node in types if node.holds(cpus, gpus)]
     if not fitting:
-        return Finding("resources", "wrong", f"{trial} fits none of {', '.join(types) or 'no node types'}")
+        names = ", ".join(node.name for node in types)
+        return Finding("resources", "wrong", f"{trial} fits none of {names or 'no node types'}")
     return Finding("resources", "ok", f"{trial} fits {', '.join(fitting)}")
 
 
-def _places(part: Any, text: str, where: str = "") -> Iterator[str]:
+def memory(cluster: Cluster, cpus: float, gpus: float, needed: Memory) -> Iterator[Finding]:
+    """Ray knows nothing of the cards' memory: every node type that a trial may land on must hold the largest."""
+    most = needed.most
+    takes = f"a trial{f' of {most.name}' if most.name else ''} takes {gib_on_card(most.footprint.peak):.1f} GiB"
+    landing = [node for node in node_types(cluster) if node.holds(cpus, gpus)]
+    if not landing:
+        yield Finding("memory", "unknown", f"{takes}; which cards there are depends on the hosts")
+    for node in landing:
+        if node.card is None:
+            yield Finding("memory", "unknown", f"{takes}; the card of {node.name} ({node.machine}) is not known")
+            continue
+        room = f"{node.card.gib * min(gpus, 1.0):.1f} GiB of {node.name}'s {node.card.name}"
+        if node.card.holds(most.footprint.peak, gpus):
+            yield Finding("memory", "ok", f"{takes} of its share, {room}")
+        else:
+            names = ", ".join(card.name for card in needed.fitting) or "no card that we know"
+            yield Finding("memory", "wrong", f"{takes}, and its share is {room}; it would fit {names}")
+
+
+@dataclass(frozen=True)
+class NodeType:
+    name: str
+    cpus: float
+    gpus: float
+    machine: str
+    card: Card | None
+
+    def holds(self, cpus: float, gpus: float) -> bool:
+        return self.cpus >= cpus and self.gpus >= gpus
+
+
+def node_types(cluster: Cluster) -> list[NodeType]:
+    """What the cluster may start for trials, as far as its file tells."""
+    if cluster.kind == "aws":
+        given = cluster.config.get("available_node_types", {}).items()
+        return [_of_aws(name, each) for name, each in given if each.get("max_workers", 1) > 0]
+    if cluster.kind == "kubernetes":
+        (job,) = [each for each in cluster.documents if each.get("kind") == "RayJob"]
+        return [_of_kubernetes(group) for group in job["spec"]["rayClusterSpec"].get("workerGroupSpecs", ())]
+    return []
+
+
+def _of_aws(name: str, given: Mapping[str, Any]) -> NodeType:
+    amounts, machine = given.get("resources", {}), given.get("node_config", {}).get("InstanceType", "no instance type")
+    return NodeType(name, amounts.get("CPU", 0), amounts.get("GPU", 0), machine, of_instance(machine))
+
+
+def _of_kubernetes(group: Mapping[str, Any]) -> NodeType:
+    pod = group["template"]["spec"]
+    limits = pod["containers"][0].get("resources", {}).get("limits", {})
+    product = pod.get("nodeSelector", {}).get(PRODUCT, f"no nodeSelector for {PRODUCT}")
+    cpus, gpus = float(limits.get("cpu", 0)), float(limits.get("nvidia.com/gpu", 0))
+    return NodeType(group["groupName"], cpus, gpus, product, of_product(product))
+
+
+def _paths(part: Any, text: str, where: str = "") -> Iterator[str]:
     """Where in a document a text occurs, as a.b.c."""
     if isinstance(part, Mapping):
         for name, each in part.items():
-            yield from _places(each, text, f"{where}.{name}" if where else str(name))
+            yield from _paths(each, text, f"{where}.{name}" if where else str(name))
     elif isinstance(part, list):
         for each in part:
-            yield from _places(each, text, where)
+            yield from _paths(each, text, where)
     elif text in str(part):
         yield where
 

@@ -1,4 +1,4 @@
-"""A Postgres of one's own in a folder: no port, only a socket that this user alone can reach, so no password."""
+"""A private Postgres in a folder: no port, only a socket that nobody but this user can reach, so no password."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from pathlib import Path
 
 import sqlalchemy
 
-from co2l.errors import Co2lError
+from co2l import urls
+from co2l.errors import Co2lError, headline, without_passwords
 
 USER = "co2l"
 
 
 def start(folder: Path) -> None:
-    """Create the server's files if there are none, and start it if it does not run."""
+    """Create the server's files if there are none, and start it unless it is running."""
     data, programs = folder / "data", _programs()
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o700)
@@ -29,12 +30,14 @@ def start(folder: Path) -> None:
 
 
 def url(folder: Path, database: str) -> str:
-    return f"postgresql+psycopg://{USER}@/{database}?host={folder}"
+    return sqlalchemy.URL.create(
+        "postgresql+psycopg", username=USER, database=database, query={"host": str(folder)}
+    ).render_as_string(hide_password=False)
 
 
 def ensure_database(database_url: str) -> None:
-    """Create the database that the URL names, if its server has none of that name."""
-    wanted = sqlalchemy.make_url(database_url)
+    """Create the database that the URL names, unless it exists."""
+    wanted = urls.database_url(database_url, "the database of MLflow")
     engine = sqlalchemy.create_engine(wanted.set(database="postgres"), isolation_level="AUTOCOMMIT")
     try:
         with engine.connect() as connection:
@@ -42,18 +45,18 @@ def ensure_database(database_url: str) -> None:
             if wanted.database not in names:
                 connection.execute(sqlalchemy.text(f'create database "{wanted.database}"'))
     except (sqlalchemy.exc.OperationalError, ImportError) as error:
-        reason = str(getattr(error, "orig", error)).strip().splitlines()[0]
+        reason = headline(getattr(error, "orig", error))
         raise Co2lError(
             f"Postgres cannot be used ({reason})",
-            where=wanted.render_as_string(hide_password=True),
-            fix="check that it runs, and its user and password",
+            where=without_passwords(wanted.render_as_string(hide_password=True)),
+            fix="check that it is running, and its user and password",
         ) from None
     finally:
         engine.dispose()
 
 
 def _programs() -> Path:
-    """Debian keeps them outside the path, by version."""
+    """Where Postgres' programs are: Debian installs them outside the path, by version."""
     versions = sorted(Path("/usr/lib/postgresql").glob("*/bin/pg_ctl"), key=lambda path: float(path.parts[-3]))
     found = versions[-1] if versions else shutil.which("pg_ctl")
     if found is None:
@@ -65,7 +68,7 @@ def _run(*command: object, accept: tuple[int, ...] = ()) -> int:
     words = [str(word) for word in command]
     if os.geteuid() == 0:
         words = ["runuser", "-u", "postgres", "--", *words]
-    # not into pipes: the server would keep them open, and we would wait for their end
+    # no pipes: the server would hold them open, and we would wait for it to exit
     done = subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/", check=False)
     if done.returncode not in (0, *accept):
         raise Co2lError(f"{Path(str(command[0])).name} failed", where=" ".join(words), fix="run it to see why")

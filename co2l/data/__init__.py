@@ -1,1 +1,1 @@
-"""What is learned: task streams, the validation split, batched augmentation, the replay buffer."""
+"""What is learned: datasets, task streams, the validation split, batched augmentation, the replay buffer."""

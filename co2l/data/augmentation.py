@@ -1,4 +1,4 @@
-"""A batch is augmented on its device in one go, with parameters drawn anew for every image (appendix A).
+"""A batch is augmented on its device in one go, with parameters drawn for every image (appendix A).
 
 Each operator computes what torchvision's operator of that name does to one image, on floats instead of bytes.
 `draw` makes every random choice and `apply` none; `augment` does both. `shift_and_flip` is the baselines'.
@@ -6,9 +6,11 @@ Each operator computes what torchvision's operator of that name does to one imag
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,6 +23,7 @@ TRIES = 10  # boxes drawn before the centre of the image is taken instead
 KERNEL = 7
 SIGMA = (0.1, 2.0)
 PADDING = 4
+LUMA = (((0.2989,),), ((0.587,),), ((0.114,),))  # of red, green and blue, as torchvision weighs them
 
 
 @dataclass(frozen=True)
@@ -51,22 +54,20 @@ def _invalid(field: str, value: object, fix: str) -> Co2lError:
 
 @dataclass(frozen=True)
 class Parameters:
-    """The random choices for n images, each a tensor whose first dimension is n."""
+    """The random choices for n images. An operator whose probability is 0 has none and is left out."""
 
-    top: Tensor  # the box of the crop, in whole pixels
-    left: Tensor
-    height: Tensor
-    width: Tensor
-    flip: Tensor  # bool, as are jitter, gray and blur: is the operator applied to this image?
-    jitter: Tensor
+    corner: Tensor  # [2, n]: top and left of the crop, in whole pixels
+    size: Tensor  # [2, n]: its height and width
+    flip: Tensor | None  # bool [n], as jitter, gray and blur: is the operator applied to this image?
+    jitter: Tensor | None
     factors: Tensor  # [n, 4]: of brightness, contrast, saturation and hue
     order: Tensor  # [n, 4]: which of the four comes first, second, third and last
-    gray: Tensor
-    blur: Tensor
-    sigma: Tensor
+    gray: Tensor | None
+    blur: Tensor | None
+    sigma: Tensor  # [n]
 
     def __len__(self) -> int:
-        return len(self.top)
+        return self.corner.shape[1]
 
 
 def augment(images: Tensor, augmentation: Augmentation, generator: torch.Generator) -> Tensor:
@@ -76,53 +77,104 @@ def augment(images: Tensor, augmentation: Augmentation, generator: torch.Generat
 
 
 def draw(augmentation: Augmentation, n: int, height: int, width: int, generator: torch.Generator) -> Parameters:
-    """Parameters for n images; all are drawn, so that switching an operator off leaves the others' alone."""
+    """Parameters for n images; numbers are drawn for all operators, so that switching one off moves no other's.
 
-    def uniform(low: float, high: float, *shape: int) -> Tensor:
-        return low + (high - low) * torch.rand(shape, generator=generator, device=generator.device)
+    One call draws all of them: on an accelerator every call is a launch.
+    """
+    low, span = _bounds(augmentation, generator.device)
+    drawn = low + span * torch.rand(sum(PER_IMAGE), n, generator=generator, device=generator.device)
+    area, ratio, offset, flip, jitter, factors, order, gray, blur, sigma = drawn.split(PER_IMAGE)
+    corner, size = _box(height * width * area, ratio.exp(), offset, height, width)
+    return Parameters(
+        corner=corner,
+        size=size,
+        flip=flip[0] < augmentation.flip if augmentation.flip else None,
+        jitter=jitter[0] < augmentation.jitter if augmentation.jitter else None,
+        factors=factors.T,
+        order=order.reshape(n, 4).argsort(1) if augmentation.jitter else order.reshape(n, 4).long(),
+        gray=gray[0] < augmentation.gray if augmentation.gray else None,
+        blur=blur[0] < augmentation.blur if augmentation.blur else None,
+        sigma=sigma[0],
+    )
 
-    area = height * width * uniform(*augmentation.crop_scale, TRIES, n)
-    ratio = uniform(math.log(RATIO[0]), math.log(RATIO[1]), TRIES, n).exp()
-    heights, widths = (area / ratio).sqrt().round(), (area * ratio).sqrt().round()
-    fits = (heights > 0) & (heights <= height) & (widths > 0) & (widths <= width)
+
+# how many numbers decide about area, ratio, offset, flip, jitter, factors, order, gray, blur and sigma of one image
+PER_IMAGE = [TRIES, TRIES, 2, 1, 1, 4, 4, 1, 1, 1]
+
+
+@functools.cache
+def _bounds(augmentation: Augmentation, device: torch.device) -> tuple[Tensor, Tensor]:
+    """The least of every number of an image and how far it goes up from there, one row each."""
+    *light, hue = augmentation.jitter_strength
+    bounds = [
+        *[augmentation.crop_scale] * TRIES,
+        *[(math.log(RATIO[0]), math.log(RATIO[1]))] * TRIES,
+        *[(0.0, 1.0)] * 4,
+        *((max(0.0, 1 - strength), 1 + strength) for strength in light),
+        (-hue, hue),
+        *[(0.0, 1.0)] * 6,
+        SIGMA,
+    ]
+    return constant(tuple((low,) for low, _ in bounds), device), constant(tuple((b - a,) for a, b in bounds), device)
+
+
+def _box(area: Tensor, ratio: Tensor, offset: Tensor, height: int, width: int) -> tuple[Tensor, Tensor]:
+    """Corners and sizes of the first boxes that fit, or else the largest one in the middle of the image."""
+    limit = constant(((height,), (width,)), area.device)
+    largest = constant(((min(height, round(width / RATIO[0])),), (min(width, round(height * RATIO[1])),)), area.device)
+    sizes = torch.stack([area / ratio, area * ratio]).sqrt_().round_()
+    fits = ((sizes > 0) & (sizes <= limit[:, None])).all(0)
     first = fits.byte().argmax(0, keepdim=True)  # argmax gives the first of equals
     fitting = fits.any(0)
-    h = torch.where(fitting, heights.gather(0, first)[0], min(height, round(width / RATIO[0])))
-    w = torch.where(fitting, widths.gather(0, first)[0], min(width, round(height * RATIO[1])))
-    top, left = uniform(0, 1, 2, n)
-
-    *light, hue = augmentation.jitter_strength
-    bounds = [*((max(0, 1 - strength), 1 + strength) for strength in light), (-hue, hue)]
-    return Parameters(
-        top=torch.where(fitting, top * (height - h + 1), (height - h) / 2).long(),
-        left=torch.where(fitting, left * (width - w + 1), (width - w) / 2).long(),
-        height=h.long(),
-        width=w.long(),
-        flip=uniform(0, 1, n) < augmentation.flip,
-        jitter=uniform(0, 1, n) < augmentation.jitter,
-        factors=torch.stack([uniform(low, high, n) for low, high in bounds], 1),
-        order=uniform(0, 1, n, 4).argsort(1),
-        gray=uniform(0, 1, n) < augmentation.gray,
-        blur=uniform(0, 1, n) < augmentation.blur,
-        sigma=uniform(*SIGMA, n),
-    )
+    size = torch.where(fitting, sizes.gather(1, first.expand(2, 1, -1))[:, 0], largest)
+    free = limit - size
+    return torch.where(fitting, offset * (free + 1), free / 2).long(), size.long()
 
 
 def apply(images: Tensor, parameters: Parameters) -> Tensor:
     """The views of `images` that `parameters` describe, in the order crop, flip, jitter, gray, blur."""
     if len(parameters) != len(images) or images.shape[1] not in (1, 3):
         raise ValueError(f"{len(parameters)} parameters cannot augment images of shape {[*images.shape]}")
-    p, views = parameters, _unit(images)
-    views = resized_crop(views, p.top, p.left, p.height, p.width)
-    _change(views, p.flip, horizontal_flip)
-    if p.jitter.any():
-        for position in p.order.unbind(1):
-            for number, adjust in enumerate(ADJUST[: 4 if views.shape[1] == 3 else 2]):
-                _change(views, p.jitter & (position == number), adjust, p.factors[:, number])
-    if views.shape[1] == 3:
-        _change(views, p.gray, to_grayscale)
-    _change(views, p.blur, gaussian_blur, p.sigma)
+    p, coloured = parameters, images.shape[1] == 3
+    views = resized_crop(_unit(images), p.corner, p.size)
+    if p.flip is not None:
+        views = _change(views, p.flip, horizontal_flip)
+    if p.jitter is not None:
+        views = _jittered(views, p.jitter, p.order, p.factors)
+    if p.gray is not None and coloured:
+        views = _change(views, p.gray, to_grayscale)
+    if p.blur is not None:
+        views = _change(views, p.blur, gaussian_blur, p.sigma)
     return views.clamp_(0, 1)
+
+
+def _jittered(views: Tensor, which: Tensor, order: Tensor, factors: Tensor) -> Tensor:
+    coloured = views.shape[1] == 3
+    if views.device.type != "cpu":
+        return _jittered_at_once(views, which, order, factors)
+    if which.any():
+        for position in order.unbind(1):
+            for number, adjust in enumerate(ADJUST[: 4 if coloured else 2]):
+                views = _change(views, which & (position == number), adjust, factors[:, number])
+    return views
+
+
+def _jittered_at_once(views: Tensor, which: Tensor, order: Tensor, factors: Tensor) -> Tensor:
+    """The same to the bit without asking which images are meant; three of the four adjustments are one blend."""
+    coloured, black = views.shape[1] == 3, constant((0.0,), views.device)
+    applied = which[:, None, None] & (order[:, :, None] == constant((0, 1, 2, 3), views.device))
+    mine, factor = _each(applied), _each(factors.gather(1, order))  # both by image and position
+    blended = _each(applied[:, :, : 3 if coloured else 2].any(2))
+    for position in range(4):
+        brightness, contrast, _, hue = mine[:, position].unbind(1)
+        other = _luma(views.mean((2, 3), keepdim=True))
+        if coloured:
+            other = torch.where(contrast, other, _luma(views))
+        other = torch.where(brightness, black, other)
+        blend = torch.lerp(other, views, factor[:, position]).clamp_(0, 1)
+        changed = torch.where(blended[:, position], blend, views)
+        views = torch.where(hue, adjust_hue(views, factors[:, 3]), changed) if coloured else changed
+    return views
 
 
 def shift_and_flip(images: Tensor, generator: torch.Generator) -> Tensor:
@@ -137,22 +189,24 @@ def shift_and_flip(images: Tensor, generator: torch.Generator) -> Tensor:
     padded = functional.pad(_unit(images), [PADDING] * 4)
     views = padded[torch.arange(n, device=device)[:, None, None], :, rows[:, :, None], columns[:, None, :]]
     views = views.permute(0, 3, 1, 2)
-    _change(views, torch.rand(n, generator=generator, device=device) < 0.5, horizontal_flip)
-    return views
+    return _change(views, torch.rand(n, generator=generator, device=device) < 0.5, horizontal_flip)
 
 
-def resized_crop(images: Tensor, top: Tensor, left: Tensor, height: Tensor, width: Tensor) -> Tensor:
-    """Each image's own box, stretched bilinearly to the size of the whole image."""
+def resized_crop(images: Tensor, corner: Tensor, size: Tensor) -> Tensor:
+    """Each image's own box, [2, n] each of (top, left) and (height, width), stretched bilinearly to its whole size."""
     n, _, rows, columns = images.shape
-    y, x = _sampled(top, height, rows)[:, :, None], _sampled(left, width, columns)[:, None, :]
-    grid = torch.stack([x.expand(n, rows, columns), y.expand(n, rows, columns)], 3)
+    if rows == columns:
+        y, x = _coordinates(corner, size, rows)
+    else:
+        y, x = _coordinates(corner[0], size[0], rows), _coordinates(corner[1], size[1], columns)
+    grid = torch.stack([x[:, None, :].expand(n, rows, columns), y[:, :, None].expand(n, rows, columns)], 3)
     return functional.grid_sample(images, grid, padding_mode="border", align_corners=False)
 
 
-def _sampled(start: Tensor, length: Tensor, size: int) -> Tensor:
+def _coordinates(start: Tensor, length: Tensor, size: int) -> Tensor:
     """Where the output's pixels lie in the input along one axis, from -1 to 1; never outside their box."""
-    start, length = start[:, None], length[:, None]
-    centre = (torch.arange(size, device=start.device) + 0.5) * (length / size) - 0.5
+    start, length = start[..., None], length[..., None]
+    centre = constant(tuple(i + 0.5 for i in range(size)), start.device) * (length / size) - 0.5
     pixel = start + centre.clamp_min(0).minimum(length - 1)
     return (2 * pixel + 1) / size - 1
 
@@ -184,8 +238,7 @@ def adjust_hue(images: Tensor, factor: Tensor) -> Tensor:
     hue = torch.where(value == green, 2 + (blue - red) / some, 4 + (red - green) / some)
     hue = torch.where(value == red, (green - blue) / some, hue)  # in sixths of the circle
     # A channel is at `value` for two sixths around its own hue, at `least` for the two sixths opposite.
-    offset = torch.tensor([5.0, 3.0, 1.0], device=images.device)
-    angle = (hue[:, None] + _each(6 * factor) + offset[:, None, None]) % 6
+    angle = (hue[:, None] + _each(6 * factor) + constant((((5.0,),), ((3.0,),), ((1.0,),)), images.device)) % 6
     return value[:, None] - chroma[:, None] * torch.minimum(angle, 4 - angle).clamp_(0, 1)
 
 
@@ -204,7 +257,7 @@ def to_grayscale(images: Tensor) -> Tensor:
 def gaussian_blur(images: Tensor, sigma: Tensor) -> Tensor:
     """Each image convolved with its own 7 × 7 Gaussian, beyond the border with its reflection."""
     n, channels = images.shape[:2]
-    offset = torch.arange(KERNEL, device=images.device) - KERNEL // 2
+    offset = constant(tuple(i - KERNEL // 2 for i in range(KERNEL)), images.device)
     line = torch.softmax(-0.5 * (offset / sigma[:, None]) ** 2, 1)
     kernels = (line[:, :, None] * line[:, None, :]).repeat_interleave(channels, 0)
     padded = functional.pad(images, [KERNEL // 2] * 4, mode="reflect")
@@ -220,15 +273,27 @@ def _unit(images: Tensor) -> Tensor:
     return images.float()
 
 
-def _change(images: Tensor, which: Tensor, operator: Callable[..., Tensor], *parameters: Tensor) -> None:
-    """Replace the images that `which` marks by what `operator` makes of them, and touch no other."""
+def _change(images: Tensor, which: Tensor, operator: Callable[..., Tensor], *parameters: Tensor) -> Tensor:
+    """The images with those that `which` marks replaced by what `operator` makes of them; may write into `images`.
+
+    A CPU computes the marked ones alone. An accelerator computes all: asking how many there are would wait for it.
+    """
+    if images.device.type != "cpu":
+        return torch.where(_each(which), operator(images, *parameters), images)
     rows = which.nonzero()[:, 0]
     if len(rows):
         images[rows] = operator(images[rows], *(parameter[rows] for parameter in parameters))
+    return images
+
+
+@functools.cache
+def constant(values: tuple[Any, ...], device: torch.device) -> Tensor:
+    """Numbers on a device, copied there once: every copy from memory that is not pinned waits for the device."""
+    return torch.tensor(values, device=device)
 
 
 def _each(factor: Tensor) -> Tensor:
-    return factor[:, None, None, None]
+    return factor[..., None, None, None]
 
 
 def _blend(images: Tensor, other: Tensor, factor: Tensor) -> Tensor:
@@ -239,5 +304,5 @@ def _blend(images: Tensor, other: Tensor, factor: Tensor) -> Tensor:
 def _luma(images: Tensor) -> Tensor:
     if images.shape[1] == 1:
         return images
-    red, green, blue = images.unbind(1)
-    return (0.2989 * red + 0.587 * green + 0.114 * blue)[:, None]
+    red, green, blue = (images * constant(LUMA, images.device)).unbind(1)
+    return (red + green + blue)[:, None]

@@ -1,7 +1,7 @@
-"""Which samples a full buffer keeps: a policy picks rows of what it held followed by what is new.
+"""Which examples a full buffer keeps: a policy picks rows of what it held followed by what is new.
 
-Every sample carries a priority, and the lower one is kept: drawn at random it makes a policy uniform, and a herding
-rank makes it herding. Nothing has to be known of samples that were dropped.
+Every example has a priority, and lower ones are kept. Random priorities make a policy uniform, herding ranks make it
+herding. A policy needs to know nothing about the examples it dropped.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ def kept_rows(
 
 
 def quotas(available: Tensor, size: int, generator: torch.Generator) -> Tensor:
-    """How many samples each group may keep: `size` in all, equal up to one, never more than a group has.
+    """How many examples of each group are kept: `size` in all, equal up to one, never more than a group has.
 
-    Who gets the odd ones is drawn at random among the groups that still have samples to give.
+    The remainder goes to groups drawn at random among those that have examples left.
     """
     level = 0
     while level < int(available.max()) and int(available.clamp(max=level + 1).sum()) <= size:
@@ -43,7 +43,7 @@ def quotas(available: Tensor, size: int, generator: torch.Generator) -> Tensor:
 
 
 def herding_ranks(features: Tensor, labels: Tensor, n: int) -> Tensor:
-    """The rank of each sample in its class's herding order (iCaRL, Algorithm 4): 0 is taken first.
+    """The rank of each example in its class's herding order (iCaRL, Algorithm 4): 0 is taken first.
 
     The k-th exemplar is the one that brings the mean of the first k closest to the class mean. Only the first `n` of
     a class are ranked; the others are infinitely far.

@@ -1,7 +1,7 @@
-"""Task streams: what each task shows for training, and what is held out to judge it.
+"""A task stream: the training examples of each task, and those held out to evaluate it.
 
-A search sees training samples only: one part to train on, the rest for validation; the test files are not
-even opened. An evaluation trains on all of them and is judged on the test set.
+A search sees training examples only: one part to train on, the rest for validation. It does not even open the test
+files. An evaluation trains on all training examples and is evaluated on the test set.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from torch import Tensor
 
 from co2l.data.benchmarks import Benchmark, benchmark
 from co2l.data.cache import Arrays
-from co2l.data.randomness import stream
+from co2l.data.examples import Examples, concatenate
+from co2l.data.randomness import generator_for
 from co2l.data.sources import load
 from co2l.errors import Co2lError, unknown
 
 
 @dataclass(frozen=True)
 class Split:
-    """Which samples a stream shows. An evaluation has no validation samples and reads neither number."""
+    """Which examples a stream shows. An evaluation has no validation examples and reads neither number."""
 
     kind: Literal["search", "evaluation"]
     fraction: float = 0.1
@@ -31,40 +32,16 @@ class Split:
     def __post_init__(self) -> None:
         if self.kind not in ("search", "evaluation"):
             raise unknown("split", self.kind, ["search", "evaluation"])
-        if self.kind == "evaluation":  # one evaluation is like another, also in a content key
+        if self.kind == "evaluation":  # all evaluations have the same content key
             object.__setattr__(self, "fraction", 0.0)
             object.__setattr__(self, "seed", 0)
         elif not 0 < self.fraction < 1:
             raise Co2lError(f"the validation fraction is {self.fraction}", fix="it must lie between 0 and 1")
 
     @property
-    def judge(self) -> Literal["val", "test"]:
+    def evaluation_split(self) -> Literal["val", "test"]:
         """What accuracies are measured on, as metrics are named."""
         return "val" if self.kind == "search" else "test"
-
-
-@dataclass(frozen=True, eq=False)
-class Samples:
-    """Rows of one tensor of bytes, which may be mapped from a file; nothing is copied until gathered."""
-
-    images: Tensor  # uint8 [N, C, H, W], contiguous
-    rows: Tensor  # int64 [n] into images
-    labels: Tensor  # int64 [n], the class to predict
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def gather(self, index: Tensor) -> Tensor:
-        """The images of samples `index`, as bytes."""
-        return self.images.index_select(0, self.rows[index])  # several times faster than images[…]
-
-    def to(self, device: torch.device | str) -> Samples:
-        """The same samples there; on another device, only their own images."""
-        if torch.device(device).type == self.images.device.type == "cpu":
-            return self
-        rows = torch.arange(len(self), device=device)
-        images = self.images.index_select(0, self.rows)
-        return Samples(images.to(device), rows, self.labels.to(device))
 
 
 class TaskStream:
@@ -75,7 +52,7 @@ class TaskStream:
         self.fingerprint = train.fingerprint
         self.angles: tuple[float, ...] = ()
         if benchmark.scenario == "domain":
-            draw = torch.rand(benchmark.tasks, generator=stream(seed, "angles"), dtype=torch.float64)
+            draw = torch.rand(benchmark.tasks, generator=generator_for(seed, "angles"), dtype=torch.float64)
             self.angles = tuple((180 * draw).tolist())
         everything = torch.arange(len(train.labels))
         if test is None:
@@ -97,34 +74,34 @@ class TaskStream:
         first = t * n if self.benchmark.scenario == "class" else 0
         return tuple(range(first, first + n))
 
-    def train(self, t: int) -> Samples:
-        """The training samples of task `t`, until it is forgotten."""
+    def sizes(self, t: int) -> tuple[int, int]:
+        """How many examples task `t` trains on and is evaluated on, without making any of its images."""
+        self._check(t)
+        return self._count(t, *self._train), self._count(t, *self._held_out)
+
+    def train(self, t: int) -> Examples:
+        """The training examples of task `t`, until it is forgotten."""
         self._check(t)
         if t <= self._forgotten:
-            raise RuntimeError(f"task {t} is over: of its training samples only those in a buffer are left")
+            raise RuntimeError(f"task {t} is over: only those of its training examples in a buffer are left")
         return self._task(t, *self._train)
 
-    def everything(self) -> Samples:
-        """The training samples of all tasks, for who need not learn them one after the other."""
-        tasks = [self.train(t) for t in range(len(self))]
-        labels = torch.cat([task.labels for task in tasks])
-        if self.benchmark.scenario == "class":  # all are rows of one tensor
-            return Samples(tasks[0].images, torch.cat([task.rows for task in tasks]), labels)
-        images = torch.cat([task.images for task in tasks])
-        return Samples(images, torch.arange(len(images)), labels)
+    def everything(self) -> Examples:
+        """The training examples of all tasks, for a method that learns them together."""
+        return concatenate([self.train(t) for t in range(len(self))])
 
-    def held_out(self, t: int) -> Samples:
-        """The samples that judge task `t`: validation in a search, test in an evaluation."""
+    def held_out(self, t: int) -> Examples:
+        """The examples that task `t` is evaluated on: validation in a search, test in an evaluation."""
         self._check(t)
         return self._task(t, *self._held_out)
 
-    def revisit(self, t: int) -> Samples:
-        """The training samples of task `t`, over or to come: for a probe that asks what a representation is worth."""
+    def revisit(self, t: int) -> Examples:
+        """The training examples of task `t`, past or future, for probes that evaluate a representation on all tasks."""
         self._check(t)
         return self._task(t, *self._train)
 
     def forget(self, t: int) -> None:
-        """End task `t`: its training samples, and those of all before it, are gone."""
+        """End task `t`: its training examples and those of earlier tasks are no longer available."""
         self._check(t)
         self._forgotten = max(self._forgotten, t)
 
@@ -132,13 +109,20 @@ class TaskStream:
         if not 0 <= t < len(self):
             raise IndexError(f"{self.benchmark.name} has tasks 0 to {len(self) - 1}, not {t}")
 
-    def _task(self, t: int, arrays: Arrays, rows: Tensor) -> Samples:
+    def _count(self, t: int, arrays: Arrays, rows: Tensor) -> int:
+        return len(rows) if self.benchmark.scenario == "domain" else int(self._ours(t, arrays.labels[rows]).sum())
+
+    def _ours(self, t: int, labels: Tensor) -> Tensor:
+        return torch.isin(labels, torch.tensor(self.classes(t)))
+
+    def _task(self, t: int, arrays: Arrays, rows: Tensor) -> Examples:
         labels = arrays.labels[rows]
         if self.benchmark.scenario == "domain":
             images = rotate(arrays.images.index_select(0, rows), self.angles[t], self.benchmark.rotation)
-            return Samples(images, torch.arange(len(rows)), labels)
-        ours = torch.isin(labels, torch.tensor(self.classes(t)))
-        return Samples(arrays.images, rows[ours], labels[ours])
+            return Examples(images, labels, torch.full_like(labels, t))
+        ours = self._ours(t, labels)
+        labels = labels[ours]
+        return Examples(arrays.images, labels, torch.full_like(labels, t), rows[ours])
 
 
 def open_stream(name: str, *, split: Split, seed: int, data: Path) -> TaskStream:
@@ -150,24 +134,24 @@ def open_stream(name: str, *, split: Split, seed: int, data: Path) -> TaskStream
 
 
 def validation_rows(n: int, split: Split) -> Tensor:
-    """round(fraction × n) of n training samples, whatever their class, in ascending order."""
-    order = torch.randperm(n, generator=stream(split.seed, "validation"))
+    """round(fraction × n) of n training examples, drawn regardless of class, in ascending order."""
+    order = torch.randperm(n, generator=generator_for(split.seed, "validation"))
     return order[: round(split.fraction * n)].sort().values
 
 
 def rotate(images: Tensor, angle: float, how: Literal["nearest", "bilinear"]) -> Tensor:
-    """All images by `angle` degrees, black where nothing was, as torchvision rotates them one by one."""
+    """All images rotated by `angle` degrees, as torchvision does one by one; what comes in is black."""
     from co2l.data.torchvision_import import torchvision  # as slow to import as torch, and only needed here
 
     functional, modes = torchvision.transforms.functional, torchvision.transforms.InterpolationMode
     if how == "bilinear":
         rotated: Tensor = functional.rotate(images, angle, interpolation=modes.BILINEAR)
         return rotated
-    # "Nearest" takes every pixel from one place or from nowhere. Rotating one image of places tells which; a
-    # lookup then does for all images what would need a grid of floats per image.
+    # "Nearest" copies every pixel from one other pixel or leaves it black. Rotating one image of pixel numbers shows
+    # which; a lookup then serves all images, where torchvision needs a grid of floats for each.
     n, channels, height, width = images.shape
-    places = torch.arange(1, height * width + 1, dtype=torch.float32).reshape(1, 1, height, width)
-    origin = functional.rotate(places, angle, interpolation=modes.NEAREST).long().flatten()
+    numbers = torch.arange(1, height * width + 1, dtype=torch.float32).reshape(1, 1, height, width)
+    origin = functional.rotate(numbers, angle, interpolation=modes.NEAREST).long().flatten()
     pixels = images.reshape(n, channels, -1)[:, :, (origin - 1).clamp(min=0)]
     pixels[:, :, origin == 0] = 0
     return pixels.reshape(images.shape)

@@ -1,4 +1,4 @@
-"""torchvision, also where its compiled operators do not match the installed torch.
+"""torchvision, even where its compiled operators do not match the installed torch.
 
 The wheel of the Python registry is linked to the CUDA build of torch. Beside a CPU-only torch its library of
 operators does not load, and `import torchvision` then fails at the first operator it describes. Datasets and

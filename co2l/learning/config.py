@@ -12,21 +12,25 @@ import contextlib
 import functools
 import hashlib
 import json
+import math
+import reprlib
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import Annotated, Any, TypeVar
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from co2l.data.streams import Split
 from co2l.errors import Co2lError, unknown
+from co2l.learning.cards import Precision
 from co2l.learning.encoders import ENCODERS
+from co2l.plain_yaml import read_yaml
 
 VERSION = 4  # part of every key: raise it when the same settings would give other numbers
 
+LARGEST = 10**9  # no setting means anything beyond it
 T = TypeVar("T")
 
 
@@ -51,10 +55,16 @@ class Settings(BaseModel):
     encoder: Every[str] = Field(description="resnet18, mnist_conv or digits_conv")
     # torch 2.13 writes outside its memory on a CPU when it learns fewer filters than 16 with channels last
     width: Every[int] = Field(64, ge=16, description="filters of ResNet-18's first layer, from 16")
+    precision: Every[Precision] = Field(
+        "fp32", description="of encoder and projector: fp32, tf32 (as fp32 except on a GPU) or bf16"
+    )
+    recompute: Every[bool] = Field(
+        False, description="ResNet-18 computes activations again to go backward: half the memory, a fifth more time"
+    )
     eta: Every[float] = Field(gt=0, description="learning rate η")
     momentum: Every[float] = Field(0.9, ge=0, lt=1)
     weight_decay: Every[float] = Field(1e-4, ge=0)
-    batch_size: Every[int] = Field(512, ge=2, description="samples per batch")
+    batch_size: Every[int] = Field(512, ge=2, description="examples per batch")
 
     @field_validator("encoder")
     @classmethod
@@ -85,7 +95,7 @@ class Settings(BaseModel):
 
 @dataclass(frozen=True)
 class RunConfig:
-    """Everything a run depends on, apart from the data's content (the store adds the stream's fingerprint)."""
+    """Everything a run depends on, apart from the data's content and the device, which `folder` adds."""
 
     benchmark: str
     method: str
@@ -131,6 +141,11 @@ class RunConfig:
         return _digest(version=VERSION, **self.as_dict())
 
 
+def folder(fingerprint: str, numerics: str) -> str:
+    """The store's folder for the states of runs on these data that compute with these numerics."""
+    return _digest(data=fingerprint, numerics=numerics)[:16]
+
+
 def _digest(**parts: Any) -> str:
     canonical = json.dumps(parts, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()[:32]
@@ -138,15 +153,19 @@ def _digest(**parts: Any) -> str:
 
 def validate(settings_type: type[Settings], values: Mapping[str, Any], *, where: str = "") -> Settings:
     """Settings from plain values, or one line that says what is wrong with the first bad one."""
-    for name in values:
+    for name, value in values.items():
         if name not in settings_type.model_fields:
             raise unknown("setting", name, settings_type.model_fields, where=where)
+        if isinstance(value, int | float) and not isinstance(value, bool) and LARGEST < abs(value) < math.inf:
+            raise Co2lError(
+                f"{name}: too large, got {reprlib.repr(value)}", where=where, fix=f"use at most {LARGEST:g}"
+            )
     try:
         return settings_type.model_validate(dict(values))
     except ValidationError as error:
         first = error.errors()[0]
         name = str(first["loc"][0]) if first["loc"] else "settings"
-        got = "" if first["type"] == "missing" else f", got {first['input']!r}"
+        got = "" if first["type"] == "missing" else f", got {reprlib.repr(first['input'])}"
         about = settings_type.model_fields[name].description if first["loc"] else None
         message = first["msg"].removeprefix("Value error, ")
         raise Co2lError(
@@ -163,10 +182,7 @@ def parse_assignments(assignments: list[str], *, where: str = "--set") -> dict[s
         name, sign, text = assignment.partition("=")
         if not sign or not name:
             raise Co2lError(f"'{assignment}' is not key=value", where=where, fix="write for example eta=0.1")
-        try:
-            value = yaml.safe_load(text)
-        except yaml.YAMLError:
-            raise Co2lError(f"'{text}' cannot be read as a value", where=f"{where} {name}") from None
+        value = read_yaml(text, f"{where} {name}")
         if isinstance(value, str):  # YAML reads 1e-3 (no dot) as a string
             with contextlib.suppress(ValueError):
                 value = float(value)

@@ -3,22 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 from co2l.data.randomness import derive
+from co2l.learning.cards import Precision
 
 M = TypeVar("M", bound=nn.Module)
 
 
-class Encoder(nn.Module):
+class Mixed(nn.Module):
+    """A network that computes in its precision and answers in float32: what compares its outputs needs that."""
+
+    precision: Precision = "fp32"
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.precision != "bf16":
+            return self.compute(x)
+        with torch.autocast(x.device.type, torch.bfloat16):
+            return self.compute(x).float()
+
+    def compute(self, x: Tensor) -> Tensor:
+        raise NotImplementedError
+
+
+class Encoder(Mixed):
     """An image network with `dim` outputs; `projection` is the projector's (hidden, output) width."""
 
     dim: int
     projection: tuple[int, int]
+    recompute = False  # keep only the blocks' inputs of a forward pass, and compute the rest again on the way back
 
 
 class BasicBlock(nn.Module):
@@ -39,7 +58,7 @@ class BasicBlock(nn.Module):
 
 
 class ResNet18(Encoder):
-    """ResNet-18 with the CIFAR stem (3×3, stride 1, no max-pool), also at 64 pixels as in the released code."""
+    """ResNet-18 with the CIFAR stem (3×3, stride 1, no max-pool), at 64 pixels too, as in the released code."""
 
     def __init__(self, channels: int, width: int) -> None:
         super().__init__()
@@ -57,9 +76,50 @@ class ResNet18(Encoder):
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
 
-    def forward(self, x: Tensor) -> Tensor:
-        x = F.relu(self.bn(self.stem(x)), inplace=True)
-        return self.blocks(x).mean(dim=(2, 3))  # type: ignore[no-any-return]  # nn.Module returns Any
+    def compute(self, x: Tensor) -> Tensor:
+        first, *others = self.blocks
+        # the stem's outputs are as large as a block's, and computed again for next to nothing
+        parts = [nn.Sequential(self.stem, self.bn, nn.ReLU(inplace=True), first), *others]
+        for number, part in enumerate(parts):
+            # the last stage is a quarter of the work and a sixteenth of the memory
+            again = self.recompute and self.training and number < len(parts) - 2
+            x = computed_again(part, x) if again else part(x)
+        return x.mean(dim=(2, 3))
+
+
+def computed_again(part: nn.Module, x: Tensor) -> Tensor:
+    """`part(x)` to the bit, without keeping what is in between: the backward pass computes it a second time."""
+    if not torch.is_grad_enabled():
+        return part(x)  # type: ignore[no-any-return]  # nn.Module returns Any
+    again: Tensor = checkpoint(
+        part, x, use_reentrant=False, preserve_rng_state=False, context_fn=lambda: (nullcontext(), Uncounted(part))
+    )
+    return again
+
+
+def count_nothing(network: nn.Module) -> None:
+    """For good: the running statistics of a network that is only asked are not read, and counting is a launch each."""
+    for part in network.modules():
+        if isinstance(part, nn.BatchNorm2d) and part.training:
+            part.track_running_stats = False
+
+
+class Uncounted:
+    """Within it BatchNorm counts in copies, which are thrown away. Entered again by each backward pass of one graph."""
+
+    def __init__(self, network: nn.Module) -> None:
+        self._norms = [part for part in network.modules() if isinstance(part, nn.BatchNorm2d)]
+
+    def __enter__(self) -> None:
+        self._counted = [(norm, dict(norm.named_buffers())) for norm in self._norms]
+        for norm, buffers in self._counted:
+            for name, buffer in buffers.items():
+                setattr(norm, name, buffer.clone())
+
+    def __exit__(self, *_: object) -> None:
+        for norm, buffers in self._counted:
+            for name, buffer in buffers.items():
+                setattr(norm, name, buffer)
 
 
 class ConvNet(Encoder):
@@ -78,24 +138,25 @@ class ConvNet(Encoder):
             height, width = ((side + 2 * padding - kernel + 1) // 2 for side in (height, width))
         self.fc = nn.Linear(filters[1] * height * width, dim)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def compute(self, x: Tensor) -> Tensor:
         # max-pooling first is the same (ReLU is monotone) and leaves ReLU a quarter of the work
         x = F.relu(F.max_pool2d(self.conv1(x), 2), inplace=True)
         x = F.relu(F.max_pool2d(self.conv2(x), 2), inplace=True)
         return F.relu(self.fc(x.flatten(1)))
 
 
-class Projector(nn.Module):
+class Projector(Mixed):
     """g: a two-layer MLP from the encoder's output to the space of the contrastive loss."""
 
     def __init__(self, encoder: Encoder) -> None:
         super().__init__()
+        self.precision = encoder.precision
         hidden, output = encoder.projection
         self.hidden = nn.Linear(encoder.dim, hidden)
         self.output = nn.Linear(hidden, output)
 
-    def forward(self, h: Tensor) -> Tensor:
-        return self.output(F.relu(self.hidden(h)))  # type: ignore[no-any-return]  # nn.Module returns Any
+    def compute(self, x: Tensor) -> Tensor:
+        return self.output(F.relu(self.hidden(x)))  # type: ignore[no-any-return]  # nn.Module returns Any
 
 
 ENCODERS: dict[str, Callable[[tuple[int, int, int], int], Encoder]] = {
@@ -105,13 +166,22 @@ ENCODERS: dict[str, Callable[[tuple[int, int, int], int], Encoder]] = {
 }
 
 
-def build_encoder(name: str, image_shape: tuple[int, int, int], width: int) -> Encoder:
+def build_encoder(
+    name: str,
+    image_shape: tuple[int, int, int],
+    width: int,
+    *,
+    precision: Precision = "fp32",
+    recompute: bool = False,
+) -> Encoder:
     """With channels last in memory, which images then follow: a CPU's step takes half to nine tenths of the time."""
-    return ENCODERS[name](image_shape, width).to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
+    encoder = ENCODERS[name](image_shape, width)
+    encoder.precision, encoder.recompute = precision, recompute
+    return encoder.to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
 
 
 def initialised(build: Callable[[], M], seed: int, *path: str | int) -> M:
-    """What `build` makes, with weights from the stream (seed, path) and the global generator untouched."""
+    """What `build` makes, with weights from the generator (seed, path); the global generator is untouched."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive(seed, *path))
         return build()

@@ -1,4 +1,4 @@
-"""What is left of a run for others to use: its classifier, for raw images, and features of some samples to look at."""
+"""What a run exports: its classifier, for raw images, and features of some examples, for figures."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from co2l.data.benchmarks import Benchmark, normalise
-from co2l.data.buffer import Batch
-from co2l.data.randomness import stream
+from co2l.data.benchmarks import Benchmark, standardise
+from co2l.data.examples import Examples, concatenate
+from co2l.data.randomness import generator_for
 from co2l.data.streams import TaskStream
 from co2l.learning.config import RunConfig
 from co2l.learning.methods.base import Method
 from co2l.learning.metrics import BATCH
 
 KINDS = ("classifier", "features")
-SAMPLES = 2000  # at most so many of the training samples, as many again of the buffer's
+EXAMPLES = 2000  # at most so many training examples, and as many of the buffer
 
 
 class ImageClassifier(nn.Module):
@@ -46,25 +46,27 @@ def rebuild(method: type[Method], config: RunConfig, benchmark: Benchmark, weigh
 
 @torch.no_grad()
 def features(
-    encoder: nn.Module, tasks: TaskStream, buffered: Batch | None, *, seed: int, device: torch.device
+    encoder: nn.Module, tasks: TaskStream, buffered: Examples | None, *, seed: int, device: torch.device
 ) -> dict[str, Tensor]:
-    """Encoder outputs of training samples of all tasks, drawn evenly, then of those in the buffer, which are marked.
+    """Encoder outputs of training examples of all tasks, drawn evenly, then of those in the buffer, which are marked.
 
     Figure 5 of the paper shows both. The rows of `features`, `labels`, `tasks` and `buffered` belong together.
     """
-    parts: list[tuple[Batch, bool]] = []
+    parts = []
     for t in range(len(tasks)):
-        samples = tasks.revisit(t)
-        drawn = torch.randperm(len(samples), generator=stream(seed, "features", t))[: SAMPLES // len(tasks)]
-        parts.append((Batch(samples.gather(drawn), samples.labels[drawn], torch.full_like(drawn, t)), False))
+        examples = tasks.revisit(t)
+        drawn = torch.randperm(len(examples), generator=generator_for(seed, "features", t))[: EXAMPLES // len(tasks)]
+        parts.append(examples.gather(drawn))
+    marks = [False] * sum(map(len, parts))
     if buffered is not None:
-        drawn = torch.randperm(len(buffered.labels), generator=stream(seed, "features"))[:SAMPLES]
-        parts.append((Batch(*(column.cpu()[drawn] for column in buffered)), True))
-    images = torch.cat([batch.images for batch, _ in parts])
-    encoded = [encoder(normalise(some.to(device).float() / 255, tasks.benchmark)).cpu() for some in images.split(BATCH)]
+        drawn = torch.randperm(len(buffered), generator=generator_for(seed, "features"))[:EXAMPLES]
+        parts.append(buffered.to("cpu").gather(drawn))
+        marks += [True] * len(drawn)
+    shown = concatenate(parts)
+    encoded = [encoder(standardise(some.images.to(device), tasks.benchmark)).cpu() for some in shown.split(BATCH)]
     return {
         "features": torch.cat(encoded),
-        "labels": torch.cat([batch.labels for batch, _ in parts]),
-        "tasks": torch.cat([batch.tasks for batch, _ in parts]),
-        "buffered": torch.cat([torch.full_like(batch.labels, mark, dtype=torch.bool) for batch, mark in parts]),
+        "labels": shown.labels,
+        "tasks": shown.tasks,
+        "buffered": torch.tensor(marks),
     }

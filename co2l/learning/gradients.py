@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 from torch.nn import functional as F
 
+from co2l.learning.encoders import Mixed
 from co2l.learning.optimiser import Optimiser
 
 
@@ -28,10 +30,26 @@ def descend_along(g: Tensor, network: nn.Module, optimiser: Optimiser, lr: float
     optimiser.apply(lr)
 
 
+@contextmanager
+def _fixed(network: nn.Module) -> Iterator[None]:
+    """In evaluation mode and full precision: gradients are compared, and torch cannot batch BatchNorm in bf16."""
+    was_training = network.training
+    mixed = [part for part in network.modules() if isinstance(part, Mixed) and part.precision == "bf16"]
+    network.eval()
+    for part in mixed:
+        part.precision = "fp32"
+    try:
+        yield
+    finally:
+        network.train(was_training)
+        for part in mixed:
+            part.precision = "bf16"
+
+
 def group_gradients(network: nn.Module, x: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
     """∇ of each group's mean cross-entropy, one row per group, all at once: x [k, n, …], labels and weights [k, n].
 
-    In evaluation mode: a group's gradient depends on no other sample, and BatchNorm's statistics stay untouched.
+    In evaluation mode: a group's gradient depends on no other example, and BatchNorm's statistics stay untouched.
     """
     parameters = {name: parameter.detach() for name, parameter in network.named_parameters()}
     buffers = dict(network.named_buffers())
@@ -40,26 +58,24 @@ def group_gradients(network: nn.Module, x: Tensor, labels: Tensor, weights: Tens
         logits = functional_call(network, (parameters, buffers), (x,))
         return (weights * F.cross_entropy(logits, labels, reduction="none")).sum() / weights.sum()
 
-    was_training = network.training
-    network.eval()
-    parts = vmap(grad(loss), in_dims=(None, 0, 0, 0))(parameters, x, labels, weights)
-    network.train(was_training)
+    with _fixed(network):
+        parts = vmap(grad(loss), in_dims=(None, 0, 0, 0))(parameters, x, labels, weights)
     return torch.cat([part.flatten(1) for part in parts.values()], dim=1)
 
 
 @dataclass(frozen=True)
-class SampleGradients:
-    """∇ of each sample's cross-entropy, as far as cosines need it, which is their inner products.
+class ExampleGradients:
+    """∇ of each example's cross-entropy, as far as cosines need it, which is their inner products.
 
     A linear layer's gradient is the outer product e aᵀ of the error at its output and of its input, and in the
     small networks most parameters are in linear layers. It is never formed: ⟨e aᵀ, e′ a′ᵀ⟩ = ⟨e, e′⟩⟨a, a′⟩.
     """
 
-    factors: tuple[tuple[Tensor, Tensor], ...]  # errors and inputs of every linear layer, one row per sample
-    rest: Tensor  # the gradients of all other parameters, one row per sample
+    factors: tuple[tuple[Tensor, Tensor], ...]  # errors and inputs of every linear layer, one row per example
+    rest: Tensor  # the gradients of all other parameters, one row per example
 
     @classmethod
-    def of(cls, network: nn.Module, x: Tensor, labels: Tensor) -> SampleGradients:
+    def of(cls, network: nn.Module, x: Tensor, labels: Tensor) -> ExampleGradients:
         """In evaluation mode, as above."""
         layers = {name: layer for name, layer in network.named_modules() if isinstance(layer, nn.Linear)}
         fixed = {
@@ -84,13 +100,12 @@ class SampleGradients:
             return F.cross_entropy(logits, label[None]), dict(seen)
 
         zeros = {name: x.new_zeros(len(x), layer.out_features) for name, layer in layers.items()}
-        was_training, handles = network.training, [layer.register_forward_hook(tap(n)) for n, layer in layers.items()]
-        network.eval()
+        handles = [layer.register_forward_hook(tap(name)) for name, layer in layers.items()]
         try:
-            each = vmap(grad(loss, argnums=(0, 1), has_aux=True), in_dims=(None, 0, 0, 0))
-            (others, errors), inputs = each(free, zeros, x, labels)
+            with _fixed(network):
+                each = vmap(grad(loss, argnums=(0, 1), has_aux=True), in_dims=(None, 0, 0, 0))
+                (others, errors), inputs = each(free, zeros, x, labels)
         finally:
-            network.train(was_training)
             for handle in handles:
                 handle.remove()
         biases = [errors[name] for name, layer in layers.items() if layer.bias is not None]
@@ -99,8 +114,8 @@ class SampleGradients:
             torch.cat([*(part.flatten(1) for part in others.values()), *biases], dim=1),
         )
 
-    def products(self, other: SampleGradients) -> Tensor:
-        """⟨∇ᵢ, ∇′ⱼ⟩ for every sample i of these and j of the others."""
+    def products(self, other: ExampleGradients) -> Tensor:
+        """⟨∇ᵢ, ∇′ⱼ⟩ for every example i of these and j of the others."""
         pairs = zip(self.factors, other.factors, strict=True)
         return self.rest @ other.rest.T + sum((e @ e2.T) * (a @ a2.T) for (e, a), (e2, a2) in pairs)
 

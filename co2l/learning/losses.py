@@ -21,7 +21,7 @@ Reduction = Literal["mean", "sum"]
 
 
 def similarity(z: Tensor) -> Tensor:
-    """z zᵀ of a batch [2N, d], which should be L2-normalised; in float32 at least."""
+    """z zᵀ of a batch [2N, d], which should be on the unit sphere; in float32 at least."""
     # Half precision errs by about 4e-3 in a cosine, which κ = 0.01 turns into 0.4 in a logit.
     with torch.autocast(z.device.type, enabled=False):
         z = z.to(torch.promote_types(z.dtype, torch.float32))

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from co2l.data.benchmarks import normalise
+from co2l.data.benchmarks import standardise
 from co2l.data.streams import TaskStream
 
 Row = Mapping[str, Sequence[float]]  # scenario -> accuracy in percent on tasks 0, 1, …
 Matrix = Sequence[Sequence[float]]  # row i: accuracies on tasks 0…i after learning task i
 
-BATCH = 250  # judging must not need more memory than a training step
+SCENARIOS = {"class_il": "Class-IL", "task_il": "Task-IL", "domain_il": "Domain-IL"}
+PROBES = {"paper": "paper's probe", "fast": "fast probe", "own": "method's own classifier"}
+BATCH = 250  # evaluating must not need more memory than a training step
 
 
 @torch.no_grad()
@@ -24,16 +27,15 @@ def accuracies(
     benchmark = tasks.benchmark
     row: dict[str, list[float]] = {name: [] for name in scenarios(benchmark.scenario)}
     for t in seen:
-        samples = tasks.held_out(t)
+        examples = tasks.held_out(t)
         own = torch.tensor(tasks.classes(t), device=device)
         among_all = among_own = 0
-        for index in torch.arange(len(samples)).split(BATCH):
-            images = samples.gather(index).to(device)
-            labels = samples.labels[index].to(device)
-            logits = classify(normalise(images.float() / 255, benchmark))
-            among_all += int((logits.argmax(1) == labels).sum())
-            among_own += int((own[logits[:, own].argmax(1)] == labels).sum())
-        percent = 100 / max(len(samples), 1)
+        for some in examples.split(BATCH):
+            batch = some.to(device)
+            logits = classify(standardise(batch.images, benchmark))
+            among_all += int((logits.argmax(1) == batch.labels).sum())
+            among_own += int((own[logits[:, own].argmax(1)] == batch.labels).sum())
+        percent = 100 / max(len(examples), 1)
         if benchmark.scenario == "domain":
             row["domain_il"].append(among_all * percent)
         else:
@@ -44,6 +46,26 @@ def accuracies(
 
 def scenarios(kind: str) -> tuple[str, ...]:
     return ("domain_il",) if kind == "domain" else ("class_il", "task_il")
+
+
+def scenario_title(name: str) -> str:
+    """A scenario as the paper writes it; other names, as that of the mean `score`, stay as they are."""
+    return SCENARIOS.get(name, name)
+
+
+def probe_title(result: Mapping[str, Any], which: str) -> str:
+    """The `final` or `matrix` probe of a result, as people read it; older results do not say."""
+    name = (result.get("probes") or {}).get(which)
+    return PROBES.get(name, f"{name} probe") if name else f"{which} probe"
+
+
+def course_of(metric: str, probe: str) -> str:
+    """The name of a metric after every task, by the probe behind the matrix: `val/score` becomes `val_fast/score`.
+
+    What the final probe measures after the last task keeps the plain name, so no curve joins points of both.
+    """
+    split, _, name = metric.partition("/")
+    return f"{split}_{probe}/{name}"
 
 
 def mean(values: Sequence[float]) -> float:
@@ -61,6 +83,21 @@ def forgetting(matrix: Matrix) -> float:
     if last == 0:
         return 0.0
     return mean([max(matrix[i][j] for i in range(j, last)) - matrix[last][j] for j in range(last)])
+
+
+def averages(row: Row, split: str) -> dict[str, float]:
+    """The mean accuracy of each scenario and their score, as metrics of an evaluation split."""
+    means = {f"{split}/{name}": mean(accuracies) for name, accuracies in row.items()}
+    return {**means, f"{split}/score": score(row)}
+
+
+def course(rows: Sequence[Row], split: str, probe: str) -> dict[str, float]:
+    """Accuracies and forgetting after the last of these tasks, by the probe behind the matrix."""
+    measured = averages(rows[-1], split)
+    if len(rows) > 1:
+        forgotten = {name: forgetting([row[name] for row in rows]) for name in rows[-1]}
+        measured |= {f"{split}/forgetting_{name}": drop for name, drop in forgotten.items()}
+    return {course_of(name, probe): value for name, value in measured.items()}
 
 
 def backward_transfer(matrix: Matrix) -> float:

@@ -1,4 +1,4 @@
-"""SGD whose momentum can be saved and put back, so that a stage goes on where another one ended."""
+"""SGD whose momentum can be saved and restored, so that a stage continues where its parent ended."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class Optimiser:
             fused=True,
         )
 
-    def descend(self, loss: Tensor, lr: float) -> None:
+    def descend(self, loss: Tensor, lr: float | Tensor) -> None:
         """One step down the gradient of `loss`."""
         self._sgd.zero_grad()
         loss.backward()
         self.apply(lr)
 
-    def apply(self, lr: float) -> None:
-        """One step with the gradients that the network's parameters hold."""
+    def apply(self, lr: float | Tensor) -> None:
+        """One step with the gradients that the network's parameters hold; a rate may be a tensor."""
         for group in self._sgd.param_groups:
             group["lr"] = lr
         self._sgd.step()

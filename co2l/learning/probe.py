@@ -1,6 +1,6 @@
 """Linear evaluation: a classifier on the frozen encoder, trained on the last task and the buffer (Section 5.1).
 
-The paper's probe augments every batch; the fast one encodes each sample once, without augmentation, and serves the
+The paper's probe augments every batch; the fast one encodes each example once, without augmentation, and serves the
 curves while a run is under way.
 """
 
@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from co2l.data.augmentation import augment
-from co2l.data.benchmarks import Benchmark, normalise
-from co2l.data.buffer import Union
-from co2l.data.randomness import stream
+from co2l.data.benchmarks import Benchmark, standardise
+from co2l.data.examples import Examples, batches
+from co2l.data.randomness import generator_for
 from co2l.learning.encoders import Encoder, initialised
 
 DECAY_AFTER = (0.60, 0.75, 0.90)  # of the epochs: 60, 75 and 90 of the paper's 100
@@ -37,8 +37,8 @@ class ProbeRecipe:
         return self.lr * DECAY ** sum(epoch > share * self.epochs for share in DECAY_AFTER)
 
 
-class BalancedSampler:
-    """Draws with replacement: first a class, uniformly, then one of its samples, uniformly."""
+class BalancedDraws:
+    """Draws with replacement: first a class, uniformly, then one of its examples, uniformly."""
 
     def __init__(self, labels: Tensor) -> None:
         self.by_class = labels.argsort(stable=True)
@@ -52,30 +52,37 @@ class BalancedSampler:
 
 
 def train_probe(
-    encoder: Encoder, benchmark: Benchmark, data: Union, recipe: ProbeRecipe, *, seed: int, t: int
+    encoder: Encoder, benchmark: Benchmark, data: Examples, current: int, recipe: ProbeRecipe, *, seed: int, t: int
 ) -> nn.Sequential:
-    """The classifier `linear ∘ encoder` for normalised images; both are left in evaluation mode."""
+    """The classifier `linear ∘ encoder` for standardised images; both are left in evaluation mode.
+
+    The first `current` examples of `data` are those of task `t`.
+    """
     path = ("task", t, "probe")
     device = data.device
     encoder.eval()
     linear = initialised(lambda: nn.Linear(encoder.dim, benchmark.num_classes), seed, *path).to(device)
     optimiser = torch.optim.SGD(linear.parameters(), lr=recipe.lr, momentum=recipe.momentum)
-    classes = data.labels() + data.tasks() * benchmark.num_classes if recipe.per_domain else data.labels()
-    balanced = BalancedSampler(classes.cpu())
+    classes = data.labels + data.tasks * benchmark.num_classes if recipe.per_domain else data.labels
+    balanced = BalancedDraws(classes.cpu())
     encoded = None if recipe.augmented else _encode(encoder, benchmark, data)
     for epoch in range(1, recipe.epochs + 1):
         for group in optimiser.param_groups:
             group["lr"] = recipe.lr_at(epoch)
-        drawn = balanced.draw(len(data), stream(seed, *path, "epoch", epoch))
-        views = stream(seed, *path, "epoch", epoch, "views", device=device)
-        for batch in drawn.split(recipe.batch_size):
+        drawn = balanced.draw(len(data), generator_for(seed, *path, "epoch", epoch))
+        views = generator_for(seed, *path, "epoch", epoch, "views", device=device)
+        if encoded is None:
+            order = batches(drawn, recipe.batch_size, current, device)
+        else:
+            order = list(drawn.to(device).split(recipe.batch_size))
+        for batch in order:
             if encoded is None:
-                x, y, _ = data.gather(batch)
                 with torch.no_grad():
-                    h = encoder(normalise(augment(x, benchmark.augmentation, views), benchmark))
+                    x = augment(data.images_at(batch), benchmark.augmentation, views)
+                    h = encoder(standardise(x, benchmark))
             else:
-                h, y = (column[batch.to(device)] for column in encoded)
-            loss = F.cross_entropy(linear(h), y)
+                h = encoded[batch]
+            loss = F.cross_entropy(linear(h), data.labels[batch])
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()
@@ -83,7 +90,6 @@ def train_probe(
 
 
 @torch.no_grad()
-def _encode(encoder: Encoder, benchmark: Benchmark, data: Union) -> tuple[Tensor, Tensor]:
-    """Features and labels of every sample of D, in D's order."""
-    batches = (data.gather(index).images.float() / 255 for index in torch.arange(len(data)).split(ENCODING_BATCH))
-    return torch.cat([encoder(normalise(batch, benchmark)) for batch in batches]), data.labels()
+def _encode(encoder: Encoder, benchmark: Benchmark, data: Examples) -> Tensor:
+    """The features of every example, in order."""
+    return torch.cat([encoder(standardise(part.images, benchmark)) for part in data.split(ENCODING_BATCH)])

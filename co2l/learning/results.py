@@ -1,4 +1,4 @@
-"""A run's result as a JSON file that names everything it came from, and can be run again from."""
+"""A run's result as a JSON file: what it was computed from, and enough to compute it again."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from typing import Any
 
 import fsspec
 import torch
-import yaml
+from fsspec.implementations.local import LocalFileSystem
 from pydantic import BaseModel, ValidationError
 
 from co2l import __version__
 from co2l.errors import Co2lError
+from co2l.files import write_atomic
 from co2l.learning.config import RunConfig
 from co2l.learning.run import Result
+from co2l.plain_yaml import read_yaml
 
 
 def result_document(config: RunConfig, result: Result) -> dict[str, Any]:
@@ -26,32 +28,36 @@ def result_document(config: RunConfig, result: Result) -> dict[str, Any]:
 def save_result(root: str, config: RunConfig, result: Result) -> str:
     """Write the document below `root` (a folder or URL) and return its path."""
     name = f"{config.benchmark}-{config.method}-{config.split.kind}-seed{config.seed}-{config.key[:8]}.json"
+    content = json.dumps(result_document(config, result), indent=2).encode()
     files, folder = fsspec.url_to_fs(f"{root.rstrip('/')}/results")
-    files.makedirs(folder, exist_ok=True)
-    files.pipe_file(f"{folder}/{name}", json.dumps(result_document(config, result), indent=2).encode())
+    if isinstance(files, LocalFileSystem):
+        write_atomic(Path(folder) / name, content)
+    else:
+        files.makedirs(folder, exist_ok=True)
+        files.pipe_file(f"{folder}/{name}", content)
     return f"{root.rstrip('/')}/results/{name}"
 
 
 class Chosen(BaseModel):
-    """What a configuration file says; further keys, such as a result's seed and split, are not needed."""
+    """What a configuration file says; other keys, such as a result's seed and split, are ignored."""
 
     benchmark: str
     method: str = "co2l"
     settings: dict[str, Any] = {}
-    group: dict[str, Any] = {}  # what it was chosen for, as a buffer size
+    group: dict[str, Any] = {}  # what it was chosen for, such as a buffer size
 
 
 def load_configurations(path: str) -> list[Chosen]:
-    """The configuration in a YAML or JSON file, or those in a list there; it may be a result that was saved here."""
+    """The configurations in a YAML or JSON file: one or a list; a saved result counts as one."""
     try:
-        content = yaml.safe_load(Path(path).read_text())
-    except (OSError, UnicodeDecodeError) as error:
+        content = read_yaml(Path(path).read_text(encoding="utf-8"), path)
+    except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it is not text"
         raise Co2lError(f"cannot be read ({reason})", where=path, fix="give a YAML or JSON file") from None
-    except yaml.YAMLError:
-        raise Co2lError("is neither YAML nor JSON", where=path) from None
     if isinstance(content, dict) and isinstance(content.get("config"), dict):
         content = content["config"]
+    if isinstance(content, dict) and content.keys() & {"axes", "variants"}:
+        raise Co2lError("is a search space, not a configuration", where=path, fix="give it with --space")
     try:
         return [Chosen.model_validate(each) for each in (content if isinstance(content, list) else [content])]
     except ValidationError as error:

@@ -1,12 +1,11 @@
 """One continual run: a chain of stages, each a pure function of its parent's state, its settings and the seed.
 
-`run` yields events and can be left between any two of them: what was learned so far is in the store, and the
-next `run` of the same configuration goes on from there, bit for bit.
+`run` yields events and can be closed between any two of them: what was learned so far is in the store, and the next
+`run` of the same configuration continues from there, bit for bit.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
 import time
 from collections.abc import Callable, Generator, Mapping
@@ -16,14 +15,19 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from co2l.data.randomness import stream
-from co2l.data.streams import Samples, TaskStream
+from co2l.data.examples import Examples
+from co2l.data.randomness import generator_for
+from co2l.data.streams import TaskStream
 from co2l.errors import Co2lError
 from co2l.learning import export, metrics
-from co2l.learning.config import RunConfig
+from co2l.learning.config import RunConfig, folder
+from co2l.learning.device import numerics, prepare
 from co2l.learning.methods import METHODS
 from co2l.learning.methods.base import Method
+from co2l.learning.saving import BackgroundSaver
+from co2l.learning.schedule import Constant, Schedule
 from co2l.learning.store import Store
+from co2l.learning.weights import digest
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,12 @@ class EpochDone:
 
 
 @dataclass(frozen=True)
+class StateSaved:
+    task: int
+    epoch: int  # the last one that the state holds to its end
+
+
+@dataclass(frozen=True)
 class Evaluating:
     task: int
     probe: str
@@ -61,12 +71,14 @@ class TaskDone:
 
 @dataclass(frozen=True)
 class Result:
-    """What a run found: the same for the same configuration and data, however it was computed."""
+    """What a run measured: the same for the same configuration and data, however it was computed."""
 
     final: metrics.Row  # accuracies after the last task, by the method's final probe
     matrix: Mapping[str, metrics.Matrix]  # per scenario; empty if it was switched off
     weights: str  # SHA-256 of the final state
-    exports: Mapping[str, str] = field(default_factory=dict)  # the store's keys of what was asked for, by its name
+    probe: str  # behind `final`, as the method names it
+    matrix_probe: str | None = None  # behind `matrix`, and so behind forgetting and backward transfer
+    exports: Mapping[str, str] = field(default_factory=dict)  # keys in the store `exports`, by kind
 
     @property
     def score(self) -> float:
@@ -81,6 +93,7 @@ class Result:
             "forgetting": {name: metrics.forgetting(m) for name, m in self.matrix.items()},
             "backward_transfer": {name: metrics.backward_transfer(m) for name, m in self.matrix.items()},
             "weights": self.weights,
+            "probes": {"final": self.probe, "matrix": self.matrix_probe},
             **({"exports": dict(self.exports)} if self.exports else {}),
         }
 
@@ -90,7 +103,7 @@ class RunDone:
     result: Result
 
 
-Event = StepDone | EpochDone | Evaluating | TaskDone | RunDone
+Event = StepDone | EpochDone | StateSaved | Evaluating | TaskDone | RunDone
 
 
 def run(
@@ -100,16 +113,18 @@ def run(
     *,
     device: torch.device,
     save_every: float = 60.0,
-    keep: Callable[[str], bool] = lambda _: True,
+    retain: Callable[[str], bool] = lambda _: True,
     exports: Store | None = None,
 ) -> Generator[Event, None, None]:
-    """Learn all tasks in order and evaluate after each; whatever the store already has is not done again.
+    """Learn all tasks in order and evaluate after each; what the store already has is not computed again.
 
-    The final classifier and what it makes of a few samples are left in the store `exports`, if there is one.
-    Mid-stage states are saved every `save_every` seconds. A finished stage's state is deleted once its successor is
-    stored unless `keep` wants its key.
+    The final classifier and its features of some examples are saved in the store `exports`, if there is one.
+    Mid-stage states are saved every `save_every` seconds. The state of a finished stage is deleted once the next one
+    is stored, unless `retain` returns True for its key.
     """
-    return _Run(config, tasks, store, device, save_every, keep, exports).events()
+    prepare(device, config.settings.precision)
+    method = METHODS[config.method](config.settings, tasks.benchmark, config.seed, device)
+    return _Run(config, tasks, store, device, save_every, retain, exports, method).events()
 
 
 @dataclass
@@ -119,56 +134,53 @@ class _Run:
     store: Store
     device: torch.device
     save_every: float
-    keep: Callable[[str], bool]
+    retain: Callable[[str], bool]
     exports: Store | None
-    method: Method = field(init=False)
-    keys: list[str] = field(init=False)  # of the stages
-    held: tuple[int, Samples] | None = None
-    at: int = -1  # the task whose end the method's state is at
+    method: Method
+    measured: dict[tuple[int, str], dict[str, Any]] = field(default_factory=dict)  # by task and probe
+    held: tuple[int, Examples] | None = None  # a stage and its training examples
+    at: int = -1  # the method's state is that after this task
+    saved: float = 0.0  # when its state was last saved, in seconds
+
+    def __post_init__(self) -> None:
+        self.last = len(self.tasks) - 1
+        self.keys = self.config.stage_keys(len(self.tasks))
+        self.folder = folder(self.tasks.fingerprint, numerics(self.device))
+        self.saver = BackgroundSaver(self.store)
 
     def events(self) -> Generator[Event, None, None]:
-        settings = self.config.settings
-        n = len(self._samples(0))
-        if settings.batch_size > n:
+        """Algorithm 1: learn one task after the other. Around it: evaluation, export and pruning."""
+        self._check_batch_size()
+        with self.saver:
+            stored = max((t for t in range(len(self.tasks)) if self.store.has_state(self._key(t))), default=-1)
+            for t in range(len(self.tasks)):
+                probes, exporting, trained = self._unmeasured(t), self._unexported(t), 0
+                if probes or exporting or (t > stored and not self._probes(t)):
+                    trained = yield from self._reach(t)
+                for probe in probes:
+                    yield Evaluating(t, probe)
+                    self._evaluate(t, probe)
+                if exporting:
+                    self._export(t)
+                if t == self.last:
+                    self._prune(t)
+                yield TaskDone(t, self._row(t), trained)
+            yield RunDone(self._result())
+
+    def _check_batch_size(self) -> None:
+        size, n = self.config.settings.batch_size, len(self._examples(0))
+        if size > n:
             raise Co2lError(
-                f"batch_size={settings.batch_size} is larger than the first task ({n} samples)",
+                f"batch_size={size} is larger than the first task ({n} examples)",
                 where=self.config.benchmark,
                 fix="choose a smaller batch_size",
             )
-        self.method = METHODS[self.config.method](settings, self.tasks.benchmark, self.config.seed, self.device)
-        self.keys = self.config.stage_keys(len(self.tasks))
-        last, every_task = len(self.tasks) - 1, self.method.matrix_probe(settings)
-        stored = max((t for t in range(last + 1) if self.store.has_state(self._key(t))), default=-1)
-        matrix: list[metrics.Row] = []
-        final: dict[str, Any] = {}
-        for t in range(len(self.tasks)):
-            wanted = ({every_task} if every_task else set()) | ({self.method.final_probe()} if t == last else set())
-            records = {probe: self.store.load_record(self._row_key(t, probe)) for probe in sorted(wanted)}
-            trained = 0
-            unexported = t == last and self.exports is not None and not self._exported()
-            if None in records.values() or unexported or (not wanted and t > stored):
-                trained = yield from self._reach(t)
-                for probe in sorted(wanted):
-                    if records[probe] is None:
-                        yield Evaluating(t, probe)
-                        records[probe] = self._evaluate(t, probe)
-                if unexported:
-                    self._export(t)
-            if t == last:
-                final = records[self.method.final_probe()] or {}
-                self._prune(t)
-            row = (records.get(every_task or "") or {}).get("accuracies")
-            if row is not None:
-                matrix.append(row)
-            yield TaskDone(t, row, trained)
-        by_scenario = {name: [row[name] for row in matrix] for name in (matrix[0] if matrix else {})}
-        exported = {kind: self._export_key(kind) for kind in export.KINDS} if self.exports is not None else {}
-        yield RunDone(Result(final["accuracies"], by_scenario, final["weights"], exported))
+
+    # Learning
 
     def _reach(self, t: int) -> Generator[Event, None, int]:
         """Bring the method to the end of task `t`, from the store or by learning; returns the epochs trained."""
-        state = self.store.load_state(self._key(t))
-        if state is not None:
+        if (state := self.store.load_state(self._key(t))) is not None:
             self.method.load_state(state)
             self.at = t
             return 0
@@ -176,56 +188,72 @@ class _Run:
         if self.at != t - 1:
             epochs += yield from self._reach(t - 1)
         if t > 0 and not self.method.jointly:
-            self.method.end_task(t - 1, self._samples(t - 1))
+            self.method.end_task(t - 1, self._examples(t - 1))
             self.tasks.forget(t - 1)
-        epochs += yield from self._learn(t, self._samples(t))
+        epochs += yield from self._learn(t)
+        self.saver.wait()
         self.store.save_state(self._key(t), self.method.state())
         self.store.delete_state(self._key(t), partial=True)
         self._prune(t - 1)
         self.at = t
+        yield StateSaved(t, self.method.schedule(t).epochs)
         return epochs
 
-    def _learn(self, t: int, task: Samples) -> Generator[Event, None, int]:
+    def _learn(self, t: int) -> Generator[Event, None, int]:
         """Algorithm 1, lines 4 to 19: the epochs of one task. (Line 20, the buffer, is the method's `end_task`.)"""
-        method, seed = self.method, self.config.seed
-        method.begin_task(t, task)  # D ← {(x, y)} ∪ M
-        schedule = method.schedule(t)
-        epoch, step, totals = self._resume(t)
-        first, saved = epoch, time.monotonic()
-        for e in range(epoch, schedule.epochs + 1):
-            batches = method.draw(e)
-            for i in range(step, len(batches)):
-                lr = schedule.lr(e, i, len(batches))
-                randomness = stream(seed, "task", t, "epoch", e, "step", i, device=self.device)
-                losses = method.step(batches[i], lr, randomness)  # ψ ← ψ − η ∇L
-                for name, loss in losses.items():
-                    totals[name] = totals[name] + loss if name in totals else loss
-                try:
-                    yield StepDone(t, e, schedule.epochs, i + 1, len(batches), method.views(batches[i]), losses)
-                except GeneratorExit:  # the caller leaves: the next one goes on right here
-                    self._save(t, e, i + 1, totals)
-                    raise
-                if time.monotonic() - saved > self.save_every:
-                    self._save(t, e, i + 1, totals)
-                    saved = time.monotonic()
-            means = {name: total / len(batches) for name, total in self._finite(t, e, totals).items()}
-            yield EpochDone(t, e, schedule.epochs, means, schedule.lr(e, len(batches) - 1, len(batches)))
+        self.method.begin_task(t, self._examples(t))  # D ← {(x, y)} ∪ M
+        schedule = self.method.schedule(t)
+        first, step, totals = self._resume(t)
+        for epoch in range(first, schedule.epochs + 1):
+            yield from self._epoch(t, epoch, schedule, step, totals)
             step, totals = 0, {}
         return schedule.epochs - first + 1
 
+    def _epoch(
+        self, t: int, epoch: int, schedule: Schedule | Constant, start: int, totals: dict[str, Tensor]
+    ) -> Generator[Event, None, None]:
+        """The steps of an epoch from `start` on; `totals` are the sums of its losses before that."""
+        batches = self.method.draw(epoch)
+        for i in range(start, len(batches)):
+            lr = schedule.lr(epoch, i, len(batches))
+            randomness = generator_for(self.config.seed, "task", t, "epoch", epoch, "step", i, device=self.device)
+            losses = self.method.step(batches[i], lr, randomness)  # ψ ← ψ − η ∇L
+            for name, loss in losses.items():
+                totals[name] = totals[name] + loss if name in totals else loss
+            views = self.method.views(batches[i])
+            done = StepDone(t, epoch, schedule.epochs, i + 1, len(batches), views, losses)
+            yield from self._leavable(done, t, epoch, i + 1, totals)
+            if (whole := self.saver.finished()) is not None:
+                yield from self._leavable(StateSaved(t, whole), t, epoch, i + 1, totals)
+            if time.monotonic() - self.saved > self.save_every and not self.saver.busy:
+                self.saver.begin(self._key(t), self._partial(t, epoch, i + 1, totals), epoch - 1)
+        means = {name: total / len(batches) for name, total in self._finite(t, epoch, totals).items()}
+        last = schedule.lr(epoch, len(batches) - 1, len(batches))
+        yield from self._leavable(EpochDone(t, epoch, schedule.epochs, means, last), t, epoch + 1, 0, {})
+
+    def _leavable(self, event: Event, t: int, *continued: Any) -> Generator[Event, None, None]:
+        """The event. If the caller leaves the run here, the next one continues where `continued` says."""
+        try:
+            yield event
+        except GeneratorExit:
+            self.saver.wait()
+            self.store.save_state(self._key(t), self._partial(t, *continued), partial=True)
+            raise
+
     def _resume(self, t: int) -> tuple[int, int, dict[str, Tensor]]:
-        """Where to go on in task `t`: epoch (1-based), step, and the epoch's losses so far."""
-        partial = self.store.load_state(self._key(t), partial=True)
-        if partial is None:
+        """Where task `t` continues: epoch (1-based), step, and the sums of the epoch's losses so far."""
+        self.saved = time.monotonic()
+        if (partial := self.store.load_state(self._key(t), partial=True)) is None:
             return 1, 0, {}
         self.method.load_state(partial["method"])
         totals = {name: loss.to(self.device) for name, loss in partial["totals"].items()}
         return partial["epoch"], partial["step"], totals
 
-    def _save(self, t: int, epoch: int, step: int, totals: dict[str, Tensor]) -> None:
+    def _partial(self, t: int, epoch: int, step: int, totals: dict[str, Tensor]) -> dict[str, Any]:
+        """The middle of stage `t`, to be saved now."""
         self._finite(t, epoch, totals)
-        state = {"method": self.method.state(), "epoch": epoch, "step": step, "totals": totals}
-        self.store.save_state(self._key(t), state, partial=True)
+        self.saved = time.monotonic()
+        return {"method": self.method.state(), "epoch": epoch, "step": step, "totals": totals}
 
     def _finite(self, t: int, epoch: int, totals: Mapping[str, Tensor]) -> dict[str, float]:
         values = {name: float(total) for name, total in totals.items()}
@@ -238,64 +266,83 @@ class _Run:
                 )
         return values
 
-    def _evaluate(self, t: int, probe: str) -> dict[str, Any]:
-        judged = self.method.revisits(t) or range(t + 1)
-        row = metrics.accuracies(self._classifier(t, probe), self.tasks, judged, self.device)
-        record = {"accuracies": row, "weights": digest(self.method.state())}
-        self.store.save_record(self._row_key(t, probe), record)
-        return record
+    def _examples(self, t: int) -> Examples:
+        """The training examples of stage `t`; only one stage's are held, as a rotated task is a copy."""
+        if self.held is None or self.held[0] != t:
+            everything = self.method.jointly and t == self.last
+            self.held = t, (self.tasks.everything() if everything else self.tasks.train(t)).to(self.device)
+        return self.held[1]
+
+    # Evaluation
+
+    def _probes(self, t: int) -> list[str]:
+        """The probes that measure accuracies after task `t`."""
+        every_task = self.method.matrix_probe(self.config.settings)
+        final = {self.method.final_probe()} if t == self.last else set()
+        return sorted(final | ({every_task} if every_task else set()))
+
+    def _unmeasured(self, t: int) -> list[str]:
+        """The probes among them whose accuracies are not in the store."""
+        for probe in self._probes(t):
+            if (measurement := self.store.load_measurement(self._row_key(t, probe))) is not None:
+                self.measured[t, probe] = measurement
+        return [probe for probe in self._probes(t) if (t, probe) not in self.measured]
+
+    def _evaluate(self, t: int, probe: str) -> None:
+        evaluated = self.method.revisits(t) or range(t + 1)
+        row = metrics.accuracies(self._classifier(t, probe), self.tasks, evaluated, self.device)
+        self.measured[t, probe] = {"accuracies": row, "weights": digest(self.method.state())}
+        self.store.save_measurement(self._row_key(t, probe), self.measured[t, probe])
 
     def _classifier(self, t: int, probe: str) -> nn.Sequential:
         others = [other for other in self.method.revisits(t) or () if other != t]
-        revisited = [(other, self.tasks.revisit(other).to(self.device)) for other in others]
-        return self.method.classifier(t, self._samples(t), probe, revisited)
+        revisited = [self.tasks.revisit(other).to(self.device) for other in others]
+        return self.method.classifier(t, self._examples(t), probe, revisited)
 
-    def _exported(self) -> bool:
-        return self.exports is not None and all(self.exports.has_state(self._export_key(kind)) for kind in export.KINDS)
+    def _row(self, t: int) -> metrics.Row | None:
+        """The accuracies after task `t` that belong to the matrix."""
+        probe = self.method.matrix_probe(self.config.settings)
+        row: metrics.Row | None = self.measured[t, probe]["accuracies"] if probe else None
+        return row
+
+    def _result(self) -> Result:
+        rows = [row for t in range(len(self.tasks)) if (row := self._row(t)) is not None]
+        matrix = {name: [row[name] for row in rows] for name in (rows[0] if rows else {})}
+        probe, matrix_probe = self.method.final_probe(), self.method.matrix_probe(self.config.settings)
+        final = self.measured[self.last, probe]
+        exported = {kind: self._export_key(kind) for kind in export.KINDS} if self.exports is not None else {}
+        return Result(final["accuracies"], matrix, final["weights"], probe, matrix_probe, exported)
+
+    # Export
+
+    def _unexported(self, t: int) -> bool:
+        if t != self.last or self.exports is None:
+            return False
+        return not all(self.exports.has_state(self._export_key(kind)) for kind in export.KINDS)
 
     def _export(self, t: int) -> None:
-        """The classifier is trained a second time, to the same bits."""
+        """Save the final classifier, which is trained a second time to the same bits, and its features."""
         assert self.exports is not None
         classifier = self._classifier(t, self.method.final_probe())
         buffered = self.method.buffered()
         self.exports.save_state(self._export_key("classifier"), dict(classifier.state_dict()))
-        looked_at = export.features(classifier[0], self.tasks, buffered, seed=self.config.seed, device=self.device)
-        self.exports.save_state(self._export_key("features"), looked_at)
+        features = export.features(classifier[0], self.tasks, buffered, seed=self.config.seed, device=self.device)
+        self.exports.save_state(self._export_key("features"), features)
 
-    def _samples(self, t: int) -> Samples:
-        """The training samples of stage `t`; only one stage's are held, as a rotated task is a copy of its own."""
-        if self.held is None or self.held[0] != t:
-            everything = METHODS[self.config.method].jointly and t == len(self.tasks) - 1
-            self.held = t, (self.tasks.everything() if everything else self.tasks.train(t)).to(self.device)
-        return self.held[1]
+    # Pruning
 
     def _prune(self, t: int) -> None:
-        if t >= 0 and not self.keep(self.keys[t]):
+        """Delete the state after task `t` unless it is to be retained."""
+        if t >= 0 and not self.retain(self.keys[t]):
             self.store.delete_state(self._key(t))
 
-    def _key(self, t: int) -> str:
-        return f"{self.tasks.fingerprint[:16]}/{self.keys[t]}"
+    # Keys in the store
 
-    def _export_key(self, kind: str) -> str:
-        return self._row_key(len(self.tasks) - 1, f"{self.method.final_probe()} {kind}")
+    def _key(self, t: int) -> str:
+        return f"{self.folder}/{self.keys[t]}"
 
     def _row_key(self, t: int, probe: str) -> str:
-        return f"{self.tasks.fingerprint[:16]}/{self.config.row_key(t, probe)}"
+        return f"{self.folder}/{self.config.row_key(t, probe)}"
 
-
-def digest(state: Mapping[str, Any]) -> str:
-    """SHA-256 over all tensors of a state, in the order of their names."""
-    total = hashlib.sha256()
-
-    def add(path: str, value: Any) -> None:
-        if isinstance(value, Mapping):
-            for name in sorted(value):
-                add(f"{path}/{name}", value[name])
-        elif isinstance(value, Tensor):
-            total.update(f"{path} {value.dtype} {tuple(value.shape)}".encode())
-            total.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
-        else:
-            total.update(f"{path} {value!r}".encode())
-
-    add("", state)
-    return total.hexdigest()
+    def _export_key(self, kind: str) -> str:
+        return self._row_key(self.last, f"{self.method.final_probe()} {kind}")

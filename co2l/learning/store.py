@@ -1,8 +1,9 @@
-"""The store keeps states and records by content key: whole, checked and never executed, or not at all.
+"""The store keeps states and measurements by content key: whole, checked and never executed, or not at all.
 
 Below one root, a local folder or any fsspec URL, a key has up to three files: `<key>.state`, `<key>.partial`
-(the middle of a stage) and `<key>.json`. Each is written to `unfinished/` and then renamed. What is damaged
-is reported, deleted and answered as absent, so that it is computed again.
+(the middle of a stage) and `<key>.json`. Each is written to `unfinished/` and then renamed, and says inside under
+which name it was saved. What is damaged, or stands under another name, is reported, deleted and answered as
+absent, so that it is computed again.
 """
 
 from __future__ import annotations
@@ -25,11 +26,12 @@ import fsspec
 import torch
 from fsspec.implementations.local import LocalFileSystem
 
-from co2l.errors import CLUSTER_EXTRA, Co2lError
+from co2l.errors import CLUSTER_EXTRA, Co2lError, OutsideError
 
 _KEY = re.compile(r"[0-9a-f]+(/[0-9a-f]+)?")
-_HEADER = "co2l-state 1 {sha256} {length:020d}\n"
-_HEADER_LENGTH = len(_HEADER.format(sha256="0" * 64, length=0))
+_HEADER = "co2l-state 2 {sha256} {length:020d} {name}\n"
+_LONGEST_HEADER = 1000
+_TRIAL = "c0ffee"  # begins the key of what is only written to see whether that works
 _CHUNK = 8 * 2**20  # a remote file buffers what one write hands over: never the whole state a second time
 _LEFTOVER_AGE = timedelta(days=1)  # nobody writes one file for a day, so its writer was killed
 _AGAIN = "and run the same command again: everything finished so far is kept"
@@ -37,9 +39,11 @@ _log = logging.getLogger(__name__)
 
 
 class Store:
-    """States and records below `root`; any number of processes may use the same root at once."""
+    """States and measurements below `root`; any number of processes may use the same root at once."""
 
     def __init__(self, root: str | Path) -> None:
+        if not str(root):
+            raise Co2lError("the store has no name", fix="give a folder or an fsspec URL")
         self.root = str(root) if "://" in str(root) else str(Path(root).expanduser().absolute())
         try:
             # Other machines write here too, so a cached listing would hide what they have finished.
@@ -51,9 +55,18 @@ class Store:
         self._local = isinstance(self._fs, LocalFileSystem)
         self._sweep()
 
+    def check(self) -> None:
+        """Write, read and delete something: a store that refuses is told of before a search starts."""
+        key = f"{_TRIAL}{uuid.uuid4().hex}"
+        self.save_measurement(key, {"written": True})
+        if self.load_measurement(key) != {"written": True}:
+            what = "what was written to the store does not come back"
+            raise OutsideError(what, where=self.root, fix="give another --store")
+        self._delete(self._path(key, "json"))
+
     def has_state(self, key: str) -> bool:
         path = self._path(key, "state")
-        with _refusals("read", path):
+        with _refusals("read", self.root):
             return bool(self._fs.exists(path))
 
     def load_state(self, key: str, *, partial: bool = False) -> dict[str, Any] | None:
@@ -64,31 +77,36 @@ class Store:
         buffer = io.BytesIO()
         torch.save(_plain(state, "state"), buffer)
         with buffer.getbuffer() as payload:
-            self._write(path, _header(payload), payload)
+            self._write(path, _header(payload, self._name(path)), payload)
 
     def delete_state(self, key: str, *, partial: bool = False) -> None:
         self._delete(self._path(key, "partial" if partial else "state"))
 
-    def load_record(self, key: str) -> dict[str, Any] | None:
-        return self._load(self._path(key, "json"), _decode_record)
+    def load_measurement(self, key: str) -> dict[str, Any] | None:
+        return self._load(self._path(key, "json"), _decode_measurement)
 
-    def save_record(self, key: str, record: Mapping[str, Any]) -> None:
-        self._write(self._path(key, "json"), b"", memoryview(_encode_record(record)))
+    def save_measurement(self, key: str, measurement: Mapping[str, Any]) -> None:
+        path = self._path(key, "json")
+        self._write(path, b"", memoryview(_encode_measurement(measurement, self._name(path))))
 
     def _path(self, key: str, kind: str) -> str:
         if not _KEY.fullmatch(key):
             raise ValueError(f"a key is hexadecimal with at most one slash inside, not {key!r}")
         return f"{self._folder}/{key}.{kind}"
 
-    def _load(self, path: str, decode: Callable[[bytes, bytes], dict[str, Any]]) -> dict[str, Any] | None:
-        with _refusals("read", path):
+    def _name(self, path: str) -> str:
+        """The key and the kind of a file, which stand inside it too."""
+        return path.removeprefix(f"{self._folder}/")
+
+    def _load(self, path: str, decode: Callable[[bytes, bytes, str], dict[str, Any]]) -> dict[str, Any] | None:
+        with _refusals("read", self.root):
             try:
                 with self._fs.open(path, "rb") as file:
-                    header, payload = file.read(_HEADER_LENGTH), file.read()
+                    first, rest = file.readline(_LONGEST_HEADER), file.read()
             except FileNotFoundError:
                 return None
         try:
-            return decode(header, payload)
+            return decode(first, rest, self._name(path))
         except (ValueError, RecursionError) as damage:
             _log.warning("%s is damaged (%s): deleted, to be computed again", path, damage)
             self._delete(path)
@@ -98,7 +116,7 @@ class Store:
         folder, _, _ = path.rpartition("/")
         unfinished = f"{self._unfinished}/{uuid.uuid4().hex}"
         try:
-            with _refusals("write", path):
+            with _refusals("write", self.root):
                 self._fs.makedirs(self._unfinished, exist_ok=True)
                 self._fs.makedirs(folder, exist_ok=True)
                 with self._fs.open(unfinished, "wb") as file:
@@ -118,7 +136,7 @@ class Store:
             raise
 
     def _delete(self, path: str) -> None:
-        with _refusals("delete", path), contextlib.suppress(FileNotFoundError):
+        with _refusals("delete", self.root), contextlib.suppress(FileNotFoundError):
             self._fs.rm_file(path)
 
     def _sweep(self) -> None:
@@ -145,13 +163,15 @@ def _plain(value: Any, where: str) -> Any:
     raise TypeError(f"{where}: cannot store a {type(value).__name__}, only tensors and plain values")
 
 
-def _header(payload: bytes | memoryview) -> bytes:
-    return _HEADER.format(sha256=hashlib.sha256(payload).hexdigest(), length=len(payload)).encode()
+def _header(payload: bytes | memoryview, name: str) -> bytes:
+    content = hashlib.sha256(name.encode())
+    content.update(payload)
+    return _HEADER.format(sha256=content.hexdigest(), length=len(payload), name=name).encode()
 
 
-def _decode_state(header: bytes, payload: bytes) -> dict[str, Any]:
-    if header != _header(payload):
-        raise ValueError("its checksum does not match")
+def _decode_state(header: bytes, payload: bytes, name: str) -> dict[str, Any]:
+    if header != _header(payload, name):
+        raise ValueError("its checksum does not match, or it was saved under another name")
     try:
         state = torch.load(io.BytesIO(payload), map_location="cpu", weights_only=True)
     except Exception as error:  # a forged file can raise any kind
@@ -163,22 +183,23 @@ def _decode_state(header: bytes, payload: bytes) -> dict[str, Any]:
     return state
 
 
-def _encode_record(record: Mapping[str, Any]) -> bytes:
-    """A record as JSON that carries its checksum; the same record always gives the same bytes."""
-    body = json.dumps(record)
-    return f'{{"sha256": "{hashlib.sha256(body.encode()).hexdigest()}", "record": {body}}}\n'.encode()
+def _encode_measurement(measurement: Mapping[str, Any], name: str) -> bytes:
+    """A measurement as JSON with its name and checksum; the same measurement always gives the same bytes."""
+    body = json.dumps(measurement)
+    sha256 = hashlib.sha256(f"{name}{body}".encode()).hexdigest()
+    return f'{{"sha256": "{sha256}", "name": "{name}", "measurement": {body}}}\n'.encode()
 
 
-def _decode_record(start: bytes, rest: bytes) -> dict[str, Any]:
+def _decode_measurement(start: bytes, rest: bytes, name: str) -> dict[str, Any]:
     content = start + rest
     match json.loads(content):
-        case {"record": dict(record)} if _encode_record(record) == content:
-            return record
-    raise ValueError("its checksum does not match")
+        case {"measurement": dict(measurement)} if _encode_measurement(measurement, name) == content:
+            return measurement
+    raise ValueError("its checksum does not match, or it was saved under another name")
 
 
 @contextlib.contextmanager
-def _refusals(doing: str, path: str) -> Iterator[None]:
+def _refusals(doing: str, store: str) -> Iterator[None]:
     """Tell the user what to do about a store that refuses."""
     try:
         yield
@@ -189,4 +210,4 @@ def _refusals(doing: str, path: str) -> Iterator[None]:
             fix = f"free space there or choose another store {_AGAIN}"
         elif isinstance(error, PermissionError) or error.errno == errno.EROFS:
             fix = f"allow this user to {doing} there {_AGAIN}"
-        raise Co2lError(f"cannot {doing} the stored state: {reason}", where=path, fix=fix) from error
+        raise OutsideError(f"cannot {doing} a state: {reason}", where=store, fix=fix) from error

@@ -1,1 +1,1 @@
-"""What came out: the record of searches and evaluations as the paper's tables and figures."""
+"""Results: the record of searches and evaluations, shown as the paper's tables and figures."""

@@ -7,17 +7,18 @@ from typing import Any
 
 from co2l.errors import Co2lError
 from co2l.learning.config import parse_assignments
+from co2l.learning.metrics import SCENARIOS
 from co2l.reporting.evaluated import Evaluated, differing, evaluated
+from co2l.reporting.formatting import interval, number, spread
 from co2l.reporting.statistics import Paired, Summary, paired, remark
-from co2l.reporting.tables import interval, number, spread
-from co2l.search.archive import Archive
-from co2l.search.figures import SCENARIOS
+from co2l.search.record.reader import StudyReader
+from co2l.search.space.naming import named
 
 
 @dataclass(frozen=True)
 class Comparison:
     scenario: str
-    a: Summary  # each over all of its own seeds
+    a: Summary  # over all seeds of a, common or not
     b: Summary
     test: Paired
 
@@ -37,12 +38,12 @@ class Comparison:
         }
 
 
-def find(archive: Archive, wanted: str) -> Evaluated:
-    """The configuration that `NAME` or `NAME:key=value,…` means: it must be one."""
+def find(reader: StudyReader, wanted: str) -> Evaluated:
+    """The one configuration that `NAME` or `NAME:key=value,…` matches."""
     name, _, conditions = wanted.partition(":")
-    if f"{name}.test" in archive.names():
+    if f"{name}.test" in reader.names():
         name = f"{name}.test"
-    study = archive.study(name)
+    study = reader.study(name)
     if study.kind != "evaluation":
         fix = f"evaluate it first: python -m co2l.evaluate --study {name}"
         raise Co2lError(f"'{name}' is a search, which has no test results", where="--compare", fix=fix)
@@ -54,7 +55,7 @@ def find(archive: Archive, wanted: str) -> Evaluated:
     found = [each for each in everything if all(each.settings.get(key) == value for key, value in values.items())]
     if not found:
         what = "no finished configuration matches" if everything else f"'{name}' has no finished seed"
-        raise Co2lError(what, where=f"--compare {wanted}", fix=_choices(everything) or "run the evaluation first")
+        raise Co2lError(what, where=f"--compare {wanted}", fix=_choices(everything) or "run co2l.evaluate first")
     if len(found) > 1:
         what = f"{len(found)} configurations match"
         raise Co2lError(what, where=f"--compare {wanted}", fix=_choices(found))
@@ -62,10 +63,10 @@ def find(archive: Archive, wanted: str) -> Evaluated:
 
 
 def _choices(several: list[Evaluated]) -> str:
-    """The settings that tell them apart, as they are typed."""
+    """The settings that distinguish them, as you would type them."""
     apart = differing(several)
-    values = {name: sorted({str(each.settings[name]) for each in several}) for name in apart}
-    listed = "; ".join(f"{name}={' or '.join(options)}" for name, options in values.items())
+    values = {name: " or ".join(sorted({str(each.settings[name]) for each in several})) for name in apart}
+    listed = named(values, separator="; ")
     return f"write NAME:key=value,… with {listed}" if listed else ""
 
 
@@ -81,7 +82,7 @@ def compare(a: Evaluated, b: Evaluated) -> list[Comparison]:
 
 
 def lines(names: tuple[str, str], found: list[Comparison]) -> list[str]:
-    """As the command prints them."""
+    """The comparison as the command prints it."""
     said = [f"A = {names[0]}", f"B = {names[1]}"]
     for each in found:
         test = each.test
@@ -89,7 +90,7 @@ def lines(names: tuple[str, str], found: list[Comparison]) -> list[str]:
         said.append(f"{SCENARIOS[each.scenario]}: A {spread(each.a)} (n={each.a.n}), B {spread(each.b)} (n={each.b.n})")
         said.append(f"  A − B over {len(test.seeds)} common seeds: {difference} percentage points")
         t = f"; paired t = {test.t:.2f}, p = {test.p_t:.3f}" if test.t is not None and test.p_t is not None else ""
-        said.append(f"  sign-flip test p = {test.p_flip:.3f} (at least {test.p_least:.3f} with so many pairs){t}")
+        said.append(f"  sign-flip test p = {test.p_flip:.3f} (with so many pairs, at least {test.p_least:.3f}){t}")
     if found and (warning := remark(len(found[0].test.seeds))):
         said.append(warning)
     return said

@@ -1,4 +1,4 @@
-"""What a report consists of, whatever it is shown as: sections of text, tables, figures, and gaps."""
+"""What a report consists of, in any format: sections with text, tables, figures, and gaps."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ Tone = Literal["plain", "paper", "strong", "good", "bad", "muted"]
 
 
 @dataclass(frozen=True)
-class Cell:
-    """Text in a table, and what it is: the paper's number, ours, a verdict."""
+class Item:
+    """Text in a table and its role: the paper's number, ours, a verdict."""
 
     text: str
     tone: Tone = "plain"
     below: str = ""  # a smaller second line
-    link: str = ""  # the name of the section it leads to
+    link: str = ""  # the name of the section it links to
 
 
 @dataclass(frozen=True)
 class Text:
-    """A paragraph. Words in `backquotes` are code; nothing else is marked up."""
+    """A paragraph. Words in `backquotes` are code; there is no other markup."""
 
     text: str
 
@@ -39,8 +39,8 @@ class Column:
 class Table:
     caption: str
     columns: tuple[Column, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-    words: int = 1  # the first columns, which hold words; the others hold numbers
+    rows: tuple[tuple[Item, ...], ...]
+    words: int = 1  # how many leading columns hold words; the others hold numbers
     notes: tuple[str, ...] = ()
 
 
@@ -49,12 +49,12 @@ class Figure:
     name: str  # of its files
     caption: str
     drawing: Drawing
-    alternative: str  # what it shows, for those who cannot see it
+    alternative: str  # what it shows, for readers who cannot see it
 
 
 @dataclass(frozen=True)
 class Gap:
-    """The place of something that is not there, and the command that fills it."""
+    """Something missing, and the command that fills it."""
 
     what: str
     command: str = ""
@@ -65,7 +65,7 @@ Block = Text | Table | Figure | Gap
 
 @dataclass(frozen=True)
 class Section:
-    name: str  # unique in the report: the anchor of links to it
+    name: str  # unique in the report: the anchor that links use
     title: str
     blocks: tuple[Block, ...] = ()
     parts: tuple[Section, ...] = ()
@@ -81,6 +81,7 @@ class Report:
     title: str
     about: str  # one line: what was read, and when
     sections: tuple[Section, ...]
+    command: str = ""  # that makes it, and each of its figures
 
     def figures(self) -> list[Figure]:
         return [block for block in self.walk() if isinstance(block, Figure)]

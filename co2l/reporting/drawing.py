@@ -1,7 +1,6 @@
-"""One style for all figures, and how a figure becomes a file: colours that the colour-blind can tell apart.
+"""One style for all figures, with colours that the colour-blind can distinguish, and how a figure becomes a file.
 
-Text and axes are drawn in one ink, which in a page becomes the page's own colour, so that a figure reads in light
-and in dark.
+Text and axes use one ink, which takes on the page's text colour, so a figure reads well in light and dark mode.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ P = ParamSpec("P")
 
 INK = "#1f2431"
 GREY = "#8a93a0"
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f6a3f", "#6b3fa0")  # Okabe and Ito
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f6a3f", "#882255")  # Okabe and Ito
 CLASSES = (  # Tol's muted colours, for up to ten classes
     *("#332288", "#88ccee", "#44aa99", "#117733", "#999933"),
-    *("#ddcc77", "#cc6677", "#882255", "#aa4499", "#5b6770"),
+    *("#ddcc77", "#cc6677", "#882255", "#aa4499", "#dddddd"),
 )
 MARKERS = "osD^vPX*"
 STYLE: Any = {  # of matplotlib's own type, which has no name
@@ -52,7 +51,7 @@ STYLE: Any = {  # of matplotlib's own type, which has no name
 
 
 def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
-    """Matplotlib reads its style while it draws."""
+    """Draw in our style: matplotlib reads it while drawing."""
 
     @functools.wraps(draw)
     def drawn(*args: P.args, **kwargs: P.kwargs) -> Figure:
@@ -64,8 +63,19 @@ def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
     return drawn
 
 
+def pdf(figure: Figure, title: str, command: str) -> bytes:
+    """The figure as PDF with fonts that a publisher accepts; its properties say what made it."""
+    from matplotlib import rc_context
+
+    written = io.BytesIO()
+    about = {"Title": title, "Subject": command, "CreationDate": None, "Creator": None, "Producer": None}
+    with rc_context({"pdf.fonttype": 42}):
+        figure.savefig(written, format="pdf", metadata=about)
+    return written.getvalue()
+
+
 def svg(figure: Figure, name: str, *, inline: bool = False) -> str:
-    """The figure as SVG with real text; `inline` as a part of an HTML page, where names must be unique."""
+    """The figure as SVG with real text; `inline` as part of an HTML page, where names must be unique."""
     from matplotlib import rc_context
 
     written = io.StringIO()

@@ -1,20 +1,20 @@
-"""What was evaluated: configurations, each with the results of its seeds, from the evaluations of an archive."""
+"""What was evaluated: configurations, each with the results of its seeds."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from co2l.learning.metrics import Matrix
+from co2l.learning.metrics import Matrix, probe_title
 from co2l.reporting.statistics import Summary, summarise
-from co2l.search.archive import StoredStudy
-from co2l.search.space import Cell
+from co2l.search.record.reader import StoredStudy
+from co2l.search.space.space import Trial
 
 
 @dataclass(frozen=True)
 class Evaluated:
-    """One configuration, trained on everything and judged on test data with one or several seeds."""
+    """One configuration, trained on the full training set and tested with one or more seeds."""
 
     benchmark: str
     method: str
@@ -40,11 +40,15 @@ class Evaluated:
         return summarise(list(self.accuracies(scenario).values()))
 
     def matrices(self, scenario: str) -> list[Matrix]:
-        """The accuracy matrices of all seeds; empty if they were not measured."""
+        """The accuracy matrices of all seeds; empty if not measured."""
         return [result["matrix"][scenario] for result in self.results.values() if result["matrix"].get(scenario)]
 
+    def probe(self, which: Literal["final", "matrix"]) -> str:
+        """Who measured the accuracies after the last task, or the matrix, as people read it."""
+        return probe_title(next(iter(self.results.values())), which)
+
     def exported(self, kind: str) -> str | None:
-        """The store's key of what the first seed left: its "classifier" or its "features"."""
+        """The store's key of what the first seed exported: its "classifier" or its "features"."""
         left = [result["exports"][kind] for result in self.results.values() if kind in result.get("exports", {})]
         return left[0] if left else None
 
@@ -53,12 +57,12 @@ class Evaluated:
 
 
 def mean_of(matrices: Sequence[Matrix]) -> Matrix:
-    """Of several accuracy matrices, which are all of one shape, the mean of each entry."""
+    """The entry-wise mean of accuracy matrices of the same shape."""
     return [[sum(values) / len(values) for values in zip(*rows, strict=True)] for rows in zip(*matrices, strict=True)]
 
 
 def evaluated(studies: Iterable[StoredStudy]) -> list[Evaluated]:
-    """The configurations of all evaluations among the studies; what several of them share is one."""
+    """The configurations of all evaluations among the studies; a configuration shared by several appears once."""
     found: dict[str, Evaluated] = {}
     for study in studies:
         if study.kind != "evaluation":
@@ -66,8 +70,8 @@ def evaluated(studies: Iterable[StoredStudy]) -> list[Evaluated]:
         for entry in study.entries.values():
             if entry.result is None or entry.status != "done":
                 continue
-            cell = study.space.cell(entry.values, entry.seed)
-            config, name = cell.config, _identity(cell)
+            trial = study.space.trial(entry.values, entry.seed)
+            config, name = trial.config, _identity(trial)
             known = found.get(name)
             found[name] = Evaluated(
                 config.benchmark,
@@ -79,12 +83,12 @@ def evaluated(studies: Iterable[StoredStudy]) -> list[Evaluated]:
     return list(found.values())
 
 
-def _identity(cell: Cell) -> str:
-    described = cell.config.as_dict()
+def _identity(trial: Trial) -> str:
+    described = trial.config.as_dict()
     return repr((described["benchmark"], described["method"], sorted(described["settings"].items())))
 
 
 def differing(several: Sequence[Evaluated]) -> tuple[str, ...]:
-    """The settings in which they are not all alike."""
+    """The settings in which they differ."""
     names = {name: None for each in several for name in each.settings}
     return tuple(name for name in names if len({repr(each.settings.get(name)) for each in several}) > 1)

@@ -1,4 +1,4 @@
-"""Which configuration stands in which row of the paper: told by its settings, not by the name of its study."""
+"""Which row of the paper a configuration belongs to, decided by its settings, not by its study's name."""
 
 from __future__ import annotations
 
@@ -9,46 +9,46 @@ from dataclasses import dataclass
 from co2l.data.benchmarks import BENCHMARKS
 from co2l.learning.methods import METHODS
 from co2l.reporting.evaluated import Evaluated
-from co2l.reporting.paper import Exhibit, paper
+from co2l.reporting.paper import TableOrFigure, paper
 
-STAND_INS = {"seq_digits": "seq_cifar10", "r_digits": "r_mnist"}  # small twins of the paper's benchmarks
+PROXIES = {"seq_digits": "seq_cifar10", "r_digits": "r_mnist"}  # proxy -> the paper's benchmark
 BOUNDS = {"joint": "Joint (upper bound)", "finetune": "Finetune (lower bound)"}  # not in the paper's tables
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A table or figure of the paper, as something that can be run."""
+    """A table or figure of the paper as an experiment to run."""
 
-    exhibit: str  # in paper.yaml
-    row: Callable[[Evaluated], str | None]  # the row that a configuration stands in, if it belongs here
-    space: str  # the evaluation of this space, below search_spaces/paper, fills it
-    per_benchmark: bool = False  # whether there is one for every benchmark of the paper
-    alone: bool = False  # whether one row by itself is worth showing
+    item: str  # its name in paper.yaml
+    row: Callable[[Evaluated], str | None]  # the row that a configuration belongs to, if any
+    space: str  # evaluating this space, below search_spaces/paper, fills it
+    per_benchmark: bool = False  # whether each benchmark of the paper has its own space
+    alone: bool = False  # whether a single row is worth showing
 
     @property
-    def printed(self) -> Exhibit:
-        return paper().exhibits[self.exhibit]
+    def printed(self) -> TableOrFigure:
+        return paper().items[self.item]
 
     def file(self, benchmark: str) -> str:
-        """The space that fills it on a benchmark; if the paper did so elsewhere alone, its space there."""
-        small = benchmark in STAND_INS
+        """The space that fills it on a benchmark; if the paper has no numbers there, its space for Seq-CIFAR-10."""
+        small = benchmark in PROXIES
         where = benchmark if small or self.printed.is_about(benchmark) else "seq_cifar10"
         named = f"_{where}" if self.per_benchmark and (not small or self.alone) else ""
         return f"search_spaces/paper/{'digits/' if small else ''}{self.space}{named}.yaml"
 
 
 def distillation(each: Evaluated) -> str:
-    """With a power of zero nothing is distilled, whatever is named."""
+    """What is distilled: nothing if the power is zero, whatever the setting says."""
     return "none" if each.settings.get("distill_power") == 0 else str(each.settings.get("distillation"))
 
 
 def replays(each: Evaluated) -> bool:
-    """Whether buffered samples train the representation, and not the linear classifier alone."""
+    """Whether buffered examples train the representation, not just the linear classifier."""
     return bool(each.settings.get("replay")) and each.buffer != 0
 
 
 def _co2l(each: Evaluated) -> bool:
-    """Contrastive, with a linear classifier that sees the last task and the buffer: not so in Figure 3."""
+    """Contrastive, with a linear classifier trained on the last task and the buffer (unlike Figure 3)."""
     usual = each.settings.get("objective") == "supcon" and each.settings.get("probe_data") == "buffer"
     return each.method == "co2l" and usual
 
@@ -68,7 +68,7 @@ def _method(each: Evaluated) -> str | None:
 
 
 def _ablation(each: Evaluated) -> str | None:
-    """Without replay every sample is of the current task, so that both contrastive losses are the same."""
+    """Without replay every example is from the current task, so both contrastive losses are the same."""
     if not _finite_co2l(each) or (replays(each) and not _asymmetric(each)):
         return None
     rows = {(False, "none"): "a", (False, "ird"): "b", (True, "none"): "c", (True, "ird"): "d"}
@@ -94,7 +94,7 @@ def _power(each: Evaluated) -> str | None:
 
 
 def _scheme(each: Evaluated) -> str | None:
-    """Without replay and distillation, a classifier trained afresh on all samples seen, or on all there are."""
+    """Without replay or distillation, a classifier trained from scratch on all examples seen, or on all there are."""
     probe = each.settings.get("probe_data")
     if each.method != "co2l" or replays(each) or distillation(each) != "none" or probe not in ("seen", "all"):
         return None
@@ -112,7 +112,7 @@ EXPERIMENTS = (TABLE_1, TABLE_2, TABLE_3, TABLE_6, FIGURE_3, FIGURE_4)
 
 @dataclass(frozen=True)
 class Filled:
-    """The runs of one experiment that can be compared: one benchmark, and settings that differ only where they must."""
+    """Comparable runs of one experiment: one benchmark, and settings that differ only where they must."""
 
     experiment: Experiment
     benchmark: str
@@ -120,21 +120,33 @@ class Filled:
     studies: tuple[str, ...]
 
     def buffers(self) -> tuple[int | str, ...]:
-        """The buffer sizes that were run; upper and lower bound have no buffer."""
+        """The buffer sizes that were run; the bounds have no buffer."""
         found = {each.buffer for row, several in self.rows.items() if row not in BOUNDS for each in several}
         return tuple(sorted(found, key=lambda size: (isinstance(size, str), size)))
+
+    def unprinted(self) -> dict[str, str]:
+        """Rows that the paper lacks, and how they are called: other methods, then the bounds."""
+        others = [row for row in self.rows if row not in self.experiment.printed.rows and row not in BOUNDS]
+        return {row: f"{row} (not in the paper)" for row in others} | BOUNDS
+
+    def label(self, row: str) -> str:
+        return self.experiment.printed.rows.get(row) or self.unprinted()[row]
 
     def of(self, row: str, buffer: int | str) -> tuple[Evaluated, ...]:
         return tuple(each for each in self.rows.get(row, ()) if each.buffer == buffer)
 
     def can_have(self, row: str) -> bool:
-        """Whether the row's method, if the rows are methods, serves the benchmark: iCaRL does not on Domain-IL."""
+        """Whether the row's method, if rows are methods, supports the benchmark: iCaRL does not support Domain-IL."""
         return row not in METHODS or BENCHMARKS[self.benchmark].scenario in METHODS[row].scenarios
 
     def is_part_of(self, other: Filled) -> bool:
-        """Whether the other one shows all of this and more; of two that are the same, the first one does."""
+        """Whether the other one shows all of this and more; of two equal ones, the first does."""
         mine, theirs = ({id(each) for several in one.rows.values() for each in several} for one in (self, other))
         return mine < theirs or (mine == theirs and other.studies < self.studies)
+
+    def file_name(self, item: str) -> str:
+        """The name of a figure's files: the table or figure, the benchmark and the study."""
+        return f"{item}-{self.benchmark}-{self.studies[0]}".replace(".", "-")
 
     @property
     def scenarios(self) -> tuple[str, ...]:
@@ -142,9 +154,9 @@ class Filled:
 
 
 def fill(experiment: Experiment, everything: Sequence[Evaluated]) -> list[Filled]:
-    """What can stand in an experiment: per benchmark and evaluation, as one evaluation compares like with like.
+    """The runs that fill an experiment, per benchmark and evaluation: one evaluation compares like with like.
 
-    Table 1 compares methods, each with settings of its own, so there all evaluations of a benchmark come together.
+    Table 1 compares methods, each with its own settings, so it combines all evaluations on a benchmark.
     """
     groups: dict[tuple[str, str], list[tuple[str, Evaluated]]] = defaultdict(list)
     for each in everything:
@@ -172,19 +184,19 @@ def _studies(several: Iterable[Evaluated]) -> tuple[str, ...]:
 
 
 def counterpart(benchmark: str, buffer: int | str, buffers: Sequence[int | str]) -> tuple[str, int | str]:
-    """The paper's benchmark and buffer size to look at beside these: for a small twin, the same place in the order."""
-    if benchmark not in STAND_INS:
+    """The paper's benchmark and buffer size to show beside these: for a proxy, the buffer size of the same rank."""
+    if benchmark not in PROXIES:
         return benchmark, buffer
     finite = sorted(size for size in buffers if isinstance(size, int) and size > 0)
     sizes = TABLE_1.printed.buffers
-    place = finite.index(buffer) if buffer in finite else 0
-    return STAND_INS[benchmark], sizes[min(place, len(sizes) - 1)]
+    rank = finite.index(buffer) if buffer in finite else 0
+    return PROXIES[benchmark], sizes[min(rank, len(sizes) - 1)]
 
 
 def off_diagonal(filled: Filled, scheme: str, probe: str) -> dict[int, float]:
-    """The number that the paper's text gives of Figure 3, by seed: a mean accuracy off the diagonal.
+    """The number that the paper's text gives for Figure 3, by seed: a mean accuracy off the diagonal.
 
-    With a classifier on seen objects it is that of the tasks before the one just learned, else of those to come.
+    With a classifier on seen objects it is over the tasks before the one just learned, otherwise over future tasks.
     """
     means = {}
     for each in filled.rows.get(f"{scheme}, {probe}", ())[:1]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -14,15 +14,19 @@ from numpy.typing import NDArray
 from co2l.learning.metrics import Matrix, forgetting, mean
 from co2l.reporting.drawing import CLASSES, COLOURS, GREY, INK, MARKERS, styled
 from co2l.reporting.statistics import Summary
-from co2l.search.figures import accuracy_matrix
+from co2l.search.tracking import search_figures
+from co2l.search.tracking.figures import accuracy_matrix
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+BUFFERED, OTHERS, DIMENSIONS = 200, 800, 50  # of the examples and features that t-SNE sees
+
+
 @dataclass(frozen=True)
 class Features:
-    """What an encoder makes of training samples, and which of them the buffer holds."""
+    """An encoder's features of training examples, and which of these the buffer holds."""
 
     title: str
     features: NDArray[np.float32]
@@ -31,9 +35,9 @@ class Features:
 
 
 @styled
-def heat_maps(matrices: Mapping[str, Matrix]) -> Figure:
-    """Accuracy on each task (column) after learning each task (row), by the title of the panel."""
-    return accuracy_matrix(matrices)
+def heat_maps(matrices: Mapping[str, Matrix], probe: str) -> Figure:
+    """Accuracy on each task (column) after learning each task (row), one panel per title, by this probe."""
+    return accuracy_matrix(matrices, probe)
 
 
 @styled
@@ -70,7 +74,7 @@ def _band(
 
 @styled
 def power(curves: Mapping[str, Mapping[float, Summary]], scenario: str) -> Figure:
-    """Accuracy over the power of IRD, a line per contrastive loss."""
+    """Accuracy against the power of IRD, a line per contrastive loss."""
     figure = Figure(figsize=(6.2, 3.7), layout="constrained")
     panel = figure.subplots()
     for (label, points), colour, marker in zip(curves.items(), COLOURS, MARKERS, strict=False):
@@ -88,7 +92,7 @@ def power(curves: Mapping[str, Mapping[float, Summary]], scenario: str) -> Figur
 def bars(
     groups: Mapping[str, Mapping[str, Summary]], ylabel: str, printed: Mapping[str, Mapping[str, float]]
 ) -> Figure:
-    """A group of bars per key, a bar per row of it; `printed` are the paper's numbers, as a line across each bar."""
+    """A group of bars per key, a bar per row; `printed` are the paper's numbers, drawn as a line across each bar."""
     figure = Figure(figsize=(6.8, 3.6), layout="constrained")
     panel = figure.subplots()
     names = list({name: None for group in groups.values() for name in group})
@@ -114,14 +118,16 @@ def bars(
 
 @styled
 def scatter(encoders: Sequence[Features], *, seed: int = 0) -> Figure:
-    """t-SNE of encoder features. Top: buffered samples in colour, all others grey. Bottom: all in colour."""
+    """t-SNE of encoder features. Top: buffered examples in colour, all others grey. Bottom: all in colour."""
+    from sklearn.decomposition import PCA
     from sklearn.manifold import TSNE
 
     figure = Figure(figsize=(4.6 * len(encoders), 8.6), layout="constrained")
     panels = figure.subplots(2, len(encoders), squeeze=False)
-    for column, encoder in zip(panels.T, encoders, strict=True):
+    for column, encoder in zip(panels.T, map(thinned, encoders), strict=True):
         perplexity = min(30.0, (len(encoder.features) - 1) / 3)
-        points = TSNE(2, perplexity=perplexity, init="pca", random_state=seed).fit_transform(encoder.features)
+        few = PCA(min(DIMENSIONS, *encoder.features.shape), random_state=seed).fit_transform(encoder.features)
+        points = TSNE(2, perplexity=perplexity, init="pca", random_state=seed, max_iter=500).fit_transform(few)
         kept = encoder.buffered
         for panel, grey in zip(column, (True, False), strict=True):
             rest = GREY if grey else [CLASSES[label % len(CLASSES)] for label in encoder.labels[~kept]]
@@ -136,40 +142,20 @@ def scatter(encoders: Sequence[Features], *, seed: int = 0) -> Figure:
             panel.set(xticks=[], yticks=[])
             panel.grid(visible=False)
             panel.spines[:].set_visible(True)
-        column[0].set_title(f"{encoder.title}: {int(kept.sum())} buffered of {len(kept)}")
+        column[0].set_title(f"{encoder.title}: {int(kept.sum())} buffered of {len(kept)} shown")
     return figure
 
 
-@styled
-def history(scores: Sequence[float | None], stopped: Sequence[float | None], objective: str) -> Figure:
-    """The score of each cell in the order of their begin, and the best so far; `stopped` are scores at a rung."""
-    figure = Figure(figsize=(7.4, 3.3), layout="constrained")
-    panel = figure.subplots()
-    done = [(i + 1, score) for i, score in enumerate(scores) if score is not None]
-    if done:
-        x, y = zip(*done, strict=True)
-        panel.scatter(x, y, s=22, color=COLOURS[5], label="finished", zorder=3)
-        panel.step(x, np.maximum.accumulate(y), where="post", color=COLOURS[0], label="best so far")
-    if early := [(i + 1, score) for i, score in enumerate(stopped) if score is not None]:
-        x, y = zip(*early, strict=True)
-        panel.scatter(x, y, s=22, marker="x", color=COLOURS[1], label="stopped early")
-    panel.set_xlabel("cell, in the order of their begin")
-    panel.set_ylabel(f"{objective} (%)")
-    panel.legend()
-    return figure
+def thinned(encoder: Features) -> Features:
+    """Evenly chosen examples: t-SNE of all would take a third of a report's time, and show the same clouds."""
+    kept = encoder.buffered
+    parts = [_evenly(np.flatnonzero(kept), BUFFERED), _evenly(np.flatnonzero(~kept), OTHERS)]
+    chosen = np.sort(np.concatenate(parts))
+    return Features(encoder.title, encoder.features[chosen], encoder.labels[chosen], kept[chosen])
 
 
-@styled
-def importance(shares: Mapping[str, float]) -> Figure:
-    """What part of the spread of the scores each setting explains."""
-    ordered = sorted(shares.items(), key=lambda item: item[1])
-    figure = Figure(figsize=(6.2, 0.9 + 0.36 * len(ordered)), layout="constrained")
-    panel = figure.subplots()
-    drawn: Any = panel.barh(
-        [name for name, _ in ordered], [share for _, share in ordered], color=COLOURS[0], height=0.62
-    )
-    panel.bar_label(drawn, fmt="%.2f", padding=4)
-    panel.set_xlim(0, max(1e-9, max(shares.values())) * 1.15)
-    panel.set_xlabel("importance (fANOVA)")
-    panel.grid(visible=False)
-    return figure
+def _evenly(rows: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+    return rows if len(rows) <= most else rows[np.linspace(0, len(rows) - 1, most).astype(int)]
+
+
+history, importance = styled(search_figures.history), styled(search_figures.importance)

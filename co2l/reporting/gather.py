@@ -1,4 +1,4 @@
-"""From an archive to a report: every table and figure of the paper in its place, filled or as a marked gap."""
+"""From studies to a report: every table and figure of the paper, filled or marked as a gap."""
 
 from __future__ import annotations
 
@@ -7,41 +7,41 @@ from dataclasses import dataclass
 from typing import ParamSpec
 
 from co2l.errors import Co2lError
-from co2l.reporting import exhibits, orderings, searches
-from co2l.reporting.document import Block, Cell, Column, Figure, Gap, Report, Section, Table, Text
+from co2l.reporting import orderings, paper_figures, paper_tables, searches
+from co2l.reporting.document import Block, Column, Figure, Gap, Item, Report, Section, Table, Text
 from co2l.reporting.evaluated import Evaluated, evaluated
 from co2l.reporting.experiments import EXPERIMENTS, FIGURE_3, FIGURE_4, TABLE_1, TABLE_2, TABLE_3, TABLE_6, Filled, fill
+from co2l.reporting.formatting import benchmark_name
 from co2l.reporting.paper import paper
-from co2l.reporting.tables import benchmark_name
-from co2l.search.archive import Archive, StoredStudy
+from co2l.search.record.reader import StoredStudy, StudyReader
 
 P = ParamSpec("P")
 
 TITLES = {
     "orderings": "The paper's orderings",
     "matrices": "Accuracy matrices",
-    "price": "Price paid and saved",
+    "cost": "Cost and savings",
 }
 
 
 @dataclass(frozen=True)
 class Read:
-    """What was found in the archive."""
+    """The studies in a storage."""
 
     studies: tuple[StoredStudy, ...]
     unreadable: tuple[str, ...]  # a line each
     evaluated: tuple[Evaluated, ...]
     root: str  # as commands name it
-    store: str  # of the features that evaluations left
+    store: str  # holds the features that evaluations exported
 
     @property
     def searches(self) -> tuple[StoredStudy, ...]:
         return tuple(study for study in self.studies if study.kind == "search")
 
 
-def read(archive: Archive, names: Sequence[str], *, root: str, store: str) -> Read:
-    """The named studies with their evaluations, or all. A name that does not exist is an error."""
-    known = archive.names()
+def read(reader: StudyReader, names: Sequence[str], *, root: str, store: str) -> Read:
+    """The named studies and their evaluations, or all studies. A name that does not exist is an error."""
+    known = reader.names()
     wanted = list(known)
     if names:
         evaluations = [f"{name}.test" for name in names if f"{name}.test" in known]
@@ -50,7 +50,7 @@ def read(archive: Archive, names: Sequence[str], *, root: str, store: str) -> Re
     studies, unreadable = [], []
     for name in wanted:
         try:
-            studies.append(archive.study(name))
+            studies.append(reader.study(name))
         except Co2lError as error:
             if name not in known or name in names:
                 raise
@@ -58,38 +58,38 @@ def read(archive: Archive, names: Sequence[str], *, root: str, store: str) -> Re
     return Read(tuple(studies), tuple(unreadable), tuple(evaluated(studies)), root, store)
 
 
-def report(found: Read, *, title: str, about: str) -> Report:
+def report(found: Read, *, title: str, about: str, command: str = "") -> Report:
     root = found.root
     filled = {one: fill(one, found.evaluated) for one in EXPERIMENTS}
     of_paper = [
-        _section("table_1", exhibits.table_1, filled[TABLE_1], root),
-        _section("table_2", exhibits.ablation, TABLE_2, filled[TABLE_2], root),
-        _section("table_3", exhibits.ablation, TABLE_3, filled[TABLE_3], root),
+        _section("table_1", paper_tables.table_1, filled[TABLE_1], root),
+        _section("table_2", paper_tables.ablation, TABLE_2, filled[TABLE_2], root),
+        _section("table_3", paper_tables.ablation, TABLE_3, filled[TABLE_3], root),
         _section("table_4", _selected, found),
-        _section("table_6", exhibits.ablation, TABLE_6, filled[TABLE_6], root),
-        _section("figure_3", exhibits.figure_3, filled[FIGURE_3], root),
-        _section("figure_4", exhibits.figure_4, filled[FIGURE_4], root),
-        _section("figure_5", exhibits.figure_5, filled[TABLE_3], filled[TABLE_1], found.store, root),
+        _section("table_6", paper_tables.ablation, TABLE_6, filled[TABLE_6], root),
+        _section("figure_3", paper_figures.figure_3, filled[FIGURE_3], root),
+        _section("figure_4", paper_figures.figure_4, filled[FIGURE_4], root),
+        _section("figure_5", paper_figures.figure_5, filled[TABLE_3], filled[TABLE_1], found.store, root),
     ]
     sections = (
         Section("overview", "At a glance", tuple(_overview(found, of_paper))),
         _section("orderings", _orderings, [each for several in filled.values() for each in several]),
         *of_paper,
-        _section("matrices", exhibits.matrices, filled[TABLE_1]),
+        _section("matrices", paper_figures.matrices, filled[TABLE_1]),
         _searches(found),
-        _section("price", searches.price, found.studies),
+        _section("cost", searches.cost, found.studies),
     )
-    return Report(title, about, sections)
+    return Report(title, about, sections, command)
 
 
 def _section(name: str, build: Callable[P, Sequence[Block]], *args: P.args, **kwargs: P.kwargs) -> Section:
-    """A section that cannot be made is a gap in the report, not the end of it."""
-    exhibit = paper().exhibits.get(name)
-    title = f"{exhibit.place} · {exhibit.title}" if exhibit else TITLES.get(name) or name.replace("-", " ", 1)
+    """Build a section; if that fails, the section is a gap, and the report goes on."""
+    printed = paper().items.get(name)
+    title = f"{printed.numbered} · {printed.title}" if printed else TITLES.get(name) or name.replace("-", " ", 1)
     try:
         return Section(name, title, tuple(build(*args, **kwargs)))
-    except Exception as error:  # whatever it is, the other sections are worth having
-        return Section(name, title, (Gap(f"This could not be made ({type(error).__name__}: {error})."),))
+    except Exception as error:  # the other sections are still worth having
+        return Section(name, title, (Gap(f"This section failed ({type(error).__name__}: {error})."),))
 
 
 def _orderings(filled: Sequence[Filled]) -> list[Block]:
@@ -100,24 +100,24 @@ def _overview(found: Read, of_paper: Sequence[Section]) -> list[Block]:
     blocks: list[Block] = [
         Text(
             f"The paper's tables and figures with our numbers beside its own. The paper: {paper().source}, "
-            f"{paper().seeds} trials per number. A mark ○ in the contents means that something is missing there."
+            f"{paper().seeds} seeds per number. A ○ in the contents marks a section with gaps."
         )
     ]
     rows = []
     for section in of_paper:
         gaps = sum(isinstance(block, Gap) for block in section.walk())
         held = any(isinstance(block, Table | Figure) for block in section.walk())
-        state = Cell("● filled", "good") if not gaps else Cell("◐ in part", "plain") if held else Cell("○ gap", "muted")
-        rows.append((Cell(section.title, link=section.name), state))
+        state = Item("● filled", "good") if not gaps else Item("◐ partly", "plain") if held else Item("○ gap", "muted")
+        rows.append((Item(section.title, link=section.name), state))
     blocks.append(Table("Where everything is", (Column("of the paper"), Column("here")), tuple(rows), words=2))
     if found.studies:
         blocks.append(_studies(found.studies))
     else:
-        blocks.append(Gap("The storage holds no study that could be read.", "python -m co2l.tune --space FILE"))
+        blocks.append(Gap("The storage has no readable study.", "python -m co2l.tune --space FILE"))
     blocks += [Gap(f"Not read: {line}.") for line in found.unreadable]
     if len(benchmarks := sorted({study.space.benchmark for study in found.studies})) > 1:
         names = ", ".join(benchmark_name(name) for name in benchmarks)
-        blocks.append(Text(f"The studies are on {len(benchmarks)} benchmarks ({names}): each has tables of its own."))
+        blocks.append(Text(f"The studies cover {len(benchmarks)} benchmarks ({names}); each has its own tables."))
     return blocks
 
 
@@ -129,12 +129,12 @@ def _studies(studies: Sequence[StoredStudy]) -> Table:
         counts = [states.count("done"), states.count("failed"), states.count("pruned"), study.left]
         rows.append(
             (
-                Cell(f"`{study.name}`"),
-                Cell(study.kind),
-                Cell(benchmark_name(study.space.benchmark)),
-                Cell(study.space.method),
-                *(Cell(str(n), "plain" if n or i == 0 else "muted") for i, n in enumerate(counts)),
-                Cell(str(len(study.space.seeds))),
+                Item(f"`{study.name}`"),
+                Item(study.kind),
+                Item(benchmark_name(study.space.benchmark)),
+                Item(study.space.method),
+                *(Item(str(n), "plain" if n or i == 0 else "muted") for i, n in enumerate(counts)),
+                Item(str(len(study.space.seeds))),
             )
         )
     return Table("What was read", tuple(map(Column, columns)), tuple(rows), words=4)
@@ -143,11 +143,11 @@ def _studies(studies: Sequence[StoredStudy]) -> Table:
 def _selected(found: Read) -> list[Block]:
     if not found.searches:
         command = f"python -m co2l.tune --space search_spaces/seq_digits.yaml --root {found.root}"
-        return [Gap("No search is in this storage, so no settings were selected.", command)]
+        return [Gap("This storage has no search, so no settings were selected.", command)]
     return [block for study in found.searches for block in searches.selected_settings(study, found.root)]
 
 
 def _searches(found: Read) -> Section:
     parts = tuple(_section(f"search-{study.name}", searches.course, study) for study in found.searches)
-    blocks = () if parts else (Gap("No search is in this storage.", "python -m co2l.tune --space FILE"),)
+    blocks = () if parts else (Gap("This storage has no search.", "python -m co2l.tune --space FILE"),)
     return Section("searches", "Search history and importance", blocks, parts)

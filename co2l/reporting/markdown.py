@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from co2l.reporting.document import Block, Cell, Figure, Report, Section, Table, Text
+from co2l.reporting.document import Block, Figure, Item, Report, Section, Table, Text
 
 
 def render(report: Report) -> str:
     lines = [f"# {report.title}", "", report.about, ""]
     for section in report.sections:
         lines += _section(section, 2)
+    lines += [f"Made by `{report.command}`"] if report.command else []
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -27,24 +28,28 @@ def _block(block: Block) -> list[str]:
     if isinstance(block, Table):
         return _table(block)
     if isinstance(block, Figure):
-        return [f"![{block.alternative}](figures/{block.name}.png)", "", block.caption]
-    command = f" Fill it with `{block.command}`" if block.command else ""
+        return [
+            f"![{block.alternative}](figures/{block.name}.png)",
+            "",
+            f"{block.caption} ([PDF](figures/{block.name}.pdf))",
+        ]
+    command = f" To fill it: `{block.command}`" if block.command else ""
     return [f"> **Gap.** {block.what}{command}"]
 
 
 def _table(table: Table) -> list[str]:
     names = [f"{column.group}: {column.name}" if column.group else column.name for column in table.columns]
     rules = ["---" if i < table.words else "---:" for i in range(len(names))]
-    rows = [names, rules, *([_cell(cell) for cell in row] for row in table.rows)]
+    rows = [names, rules, *([_item(item) for item in row] for row in table.rows)]
     notes = [f"- {note}" for note in table.notes]
     lines = [f"**{table.caption}**", "", *(f"| {' | '.join(row)} |" for row in rows)]
     return [*lines, "", *notes] if notes else lines
 
 
-def _cell(cell: Cell) -> str:
-    text = cell.text.replace("|", r"\|")
-    if cell.link:
-        text = f"[{text}](#{cell.link})"
+def _item(item: Item) -> str:
+    text = item.text.replace("|", r"\|")
+    if item.link:
+        text = f"[{text}](#{item.link})"
     if text:
-        text = {"paper": f"*{text}*", "strong": f"**{text}**"}.get(cell.tone, text)
-    return f"{text} ({cell.below})" if cell.below else text
+        text = {"paper": f"*{text}*", "strong": f"**{text}**"}.get(item.tone, text)
+    return f"{text} ({item.below})" if item.below else text

@@ -1,11 +1,12 @@
-"""Which orderings of the paper appear in our numbers, and which do not: a paired difference over common seeds each."""
+"""Which of the paper's orderings hold in our numbers, each by a paired difference over common seeds."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from co2l.reporting.document import Cell, Column, Table
+from co2l.learning.metrics import SCENARIOS
+from co2l.reporting.document import Column, Item, Table
 from co2l.reporting.evaluated import Evaluated
 from co2l.reporting.experiments import (
     BOUNDS,
@@ -20,14 +21,13 @@ from co2l.reporting.experiments import (
     counterpart,
     off_diagonal,
 )
+from co2l.reporting.formatting import NONE, benchmark_name, interval, number
 from co2l.reporting.statistics import Paired, paired, remark
-from co2l.reporting.tables import NONE, benchmark_name, interval, number
-from co2l.search.figures import SCENARIOS
 
 
 @dataclass(frozen=True)
 class Claim:
-    """The paper finds the first row better than the second."""
+    """The paper finds one row better than another."""
 
     text: str
     experiment: Experiment
@@ -45,34 +45,34 @@ CLAIMS = (
 )
 SCHEMES = {
     "seen": "Contrastive training forgets less than joint training",
-    "all": "Contrastive features serve tasks to come better than joint ones",
+    "all": "Contrastive features serve future tasks better than joint ones",
 }
 
 
 @dataclass(frozen=True)
 class Finding:
     claim: str
-    place: str
+    label: str
     where: str  # benchmark and buffer size
     scenario: str
     printed: float | None  # the paper's difference
     test: Paired | None  # ours; None if it was not run
 
     @property
-    def verdict(self) -> Cell:
+    def verdict(self) -> Item:
         if self.test is None:
-            return Cell("– not run", "muted")
+            return Item("– not run", "muted")
         difference = self.test.difference
         if difference.interval is None:
-            return Cell("✓ appears" if difference.mean > 0 else "✗ does not appear", "plain", below="one seed")
+            return Item("✓ holds" if difference.mean > 0 else "✗ does not hold", "plain", below="one seed")
         low, high = difference.interval
         if difference.mean <= 0:
-            return Cell("✗ does not appear", "bad", below="reversed" if high < 0 else "no clear difference")
-        return Cell("✓ appears", "good", below="" if low > 0 else "but zero is inside the interval")
+            return Item("✗ does not hold", "bad", below="reversed" if high < 0 else "no clear difference")
+        return Item("✓ holds", "good", below="" if low > 0 else "but zero is inside the interval")
 
 
 def findings(filled: Sequence[Filled]) -> list[Finding]:
-    """Every claim for every benchmark, buffer size and scenario that was run; once as not run if there is none."""
+    """Every claim for every benchmark, buffer size and scenario that was run; once, as not run, if none was."""
     found: list[Finding] = []
     for claim in CLAIMS:
         several = [each for each in filled if each.experiment is claim.experiment]
@@ -92,14 +92,14 @@ def _of_schemes(filled: Sequence[Filled]) -> list[Finding]:
             if one.keys() & two.keys():
                 means, where = FIGURE_3.printed.content["means"][probe], benchmark_name(each.benchmark)
                 printed = means["contrastive"] - means["joint"]
-                place, scenario = FIGURE_3.printed.place, each.scenarios[0]
-                of_claim.append(Finding(text, place, where, scenario, printed, paired(one, two)))
+                label, scenario = FIGURE_3.printed.numbered, each.scenarios[0]
+                of_claim.append(Finding(text, label, where, scenario, printed, paired(one, two)))
         found += of_claim or [_not_run(text, FIGURE_3)]
     return found
 
 
 def _of_power(filled: Sequence[Filled]) -> list[Finding]:
-    """How far asymmetric SupCon is behind without IRD, against how far it is with the most."""
+    """How far asymmetric SupCon lags without IRD, against how far it lags with the strongest."""
     text = "IRD lets asymmetric SupCon catch up: its lag at λ = 0 over that at the largest λ"
     found = []
     for each in (each for each in filled if each.experiment is FIGURE_4):
@@ -114,7 +114,7 @@ def _of_power(filled: Sequence[Filled]) -> list[Finding]:
         lags = [_lag(at["symmetric"][power], at["asymmetric"][power]) for power in (powers[0], powers[-1])]
         if lags[0].keys() & lags[1].keys():
             where = f"{benchmark_name(each.benchmark)}, λ {powers[0]:g} and {powers[-1]:g}"
-            found.append(Finding(text, FIGURE_4.printed.place, where, scenario, None, paired(*lags)))
+            found.append(Finding(text, FIGURE_4.printed.numbered, where, scenario, None, paired(*lags)))
     return found or [_not_run(text, FIGURE_4)]
 
 
@@ -123,7 +123,7 @@ def _lag(ahead: Mapping[int, float], behind: Mapping[int, float]) -> dict[int, f
 
 
 def _not_run(text: str, experiment: Experiment) -> Finding:
-    return Finding(text, experiment.printed.place, "", "", None, None)
+    return Finding(text, experiment.printed.numbered, "", "", None, None)
 
 
 def _examined(claim: Claim, filled: Filled) -> Iterator[Finding]:
@@ -134,7 +134,7 @@ def _examined(claim: Claim, filled: Filled) -> Iterator[Finding]:
 
 
 def _best_baseline(filled: Filled) -> Iterator[Finding]:
-    """Co²L beside the baseline that is highest of those that were run."""
+    """Co²L against the best baseline that was run."""
     for buffer in filled.buffers():
         mine = filled.of("co2l", buffer)
         others = [(row, each) for row in filled.rows if row not in (*BOUNDS, "co2l") for each in filled.of(row, buffer)]
@@ -155,14 +155,14 @@ def _compared(
     worse: tuple[str, Evaluated],
     scenarios: Sequence[str] = (),
 ) -> Iterator[Finding]:
-    exhibit = filled.experiment.printed
+    printed = filled.experiment.printed
     where, size = counterpart(filled.benchmark, buffer, filled.buffers())
     for scenario in scenarios or filled.scenarios:
         one, two = better[1].accuracies(scenario), worse[1].accuracies(scenario)
-        high, low = (exhibit.value(size, row, where, scenario) for row in (better[0], worse[0]))
+        high, low = (printed.value(size, row, where, scenario) for row in (better[0], worse[0]))
         yield Finding(
             text,
-            exhibit.place,
+            printed.numbered,
             f"{benchmark_name(filled.benchmark)}, buffer {buffer}",
             scenario,
             high.mean - low.mean if high and low else None,
@@ -175,24 +175,24 @@ def table(found: Sequence[Finding]) -> Table:
     rows = []
     for finding in found:
         test = finding.test
-        printed = NONE if finding.printed is None else Cell(number(finding.printed, sign=True), "paper")
-        ours = NONE if test is None else Cell(number(test.difference.mean, sign=True), below=interval(test.difference))
-        p = NONE if test is None else Cell(f"{test.p_flip:.3f}", below=f"least {test.p_least:.3f}")
+        printed = NONE if finding.printed is None else Item(number(finding.printed, sign=True), "paper")
+        ours = NONE if test is None else Item(number(test.difference.mean, sign=True), below=interval(test.difference))
+        p = NONE if test is None else Item(f"{test.p_flip:.3f}", below=f"least {test.p_least:.3f}")
         rows.append(
             (
-                Cell(finding.claim, below=finding.place),
-                Cell(finding.where or "–"),
-                Cell(SCENARIOS.get(finding.scenario, "–")),
+                Item(finding.claim, below=finding.label),
+                Item(finding.where or "–"),
+                Item(SCENARIOS.get(finding.scenario, "–")),
                 finding.verdict,
                 printed,
                 ours,
                 p,
-                NONE if test is None else Cell(str(len(test.seeds))),
+                NONE if test is None else Item(str(len(test.seeds))),
             )
         )
     notes = [
-        "Differences in percentage points, ours over seeds that both have, with the 95% bootstrap interval. p: exact "
-        "sign-flip test, two-sided; below it the smallest value that so many pairs can give. No correction for the "
+        "Differences in percentage points; ours are over common seeds, with the 95% bootstrap interval. p: exact "
+        "sign-flip test, two-sided; below it the smallest value that so many pairs can give. Not corrected for the "
         "number of comparisons."
     ]
     counts = [len(finding.test.seeds) for finding in found if finding.test]

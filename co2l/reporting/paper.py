@@ -1,4 +1,4 @@
-"""The numbers that the paper prints, each with the table and row it stands in; all of them live in paper.yaml."""
+"""The numbers the paper prints, by table and row; paper.yaml has all of them."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ import yaml
 
 @dataclass(frozen=True)
 class Printed:
-    """A mean and its standard deviation in percent, over ten trials."""
+    """A mean and its standard deviation in percent, over ten seeds."""
 
     mean: float
     std: float
 
 
 @dataclass(frozen=True)
-class Exhibit:
+class TableOrFigure:
     """A table or a figure of the paper."""
 
     name: str  # as in paper.yaml
-    place: str  # as a reader calls it: "Table 1"
+    numbered: str  # as a reader calls it: "Table 1"
     title: str
     content: Mapping[str, Any]
 
     @property
     def rows(self) -> dict[str, str]:
-        """The names of the rows, as they are shown, by the keys that the values have."""
+        """The names of the rows as shown, by their keys in the values."""
         return dict(self.content["rows"])
 
     @property
@@ -43,7 +43,7 @@ class Exhibit:
         return None if found is None else Printed(*found)
 
     def has(self, benchmark: str, scenario: str) -> bool:
-        """Whether the table has such a column."""
+        """Whether the table has this column."""
         return any(scenario in row.get(benchmark, {}) for row in self._rows())
 
     def is_about(self, benchmark: str) -> bool:
@@ -59,24 +59,24 @@ class Paper:
     source: str
     seeds: int
     benchmarks: Mapping[str, str]  # the paper's names
-    exhibits: Mapping[str, Exhibit]
+    items: Mapping[str, TableOrFigure]
 
     def chosen(self, benchmark: str, method: str, buffer: object) -> dict[str, Any]:
-        """The settings of Table 4; empty if it has none for these."""
-        chosen = self.exhibits["table_4"].content["chosen"]
+        """The settings in Table 4; empty if it has none for these."""
+        chosen = self.items["table_4"].content["chosen"]
         return dict(chosen.get(benchmark, {}).get(method, {}).get(buffer, {}))
 
     def tried(self, benchmark: str) -> dict[str, list[Any]]:
         """Co²L's grid of Table 5."""
-        return dict(self.exhibits["table_5"].content["tried"].get(benchmark, {}))
+        return dict(self.items["table_5"].content["tried"].get(benchmark, {}))
 
 
 @functools.cache
 def paper() -> Paper:
     content = yaml.safe_load(resources.files(__package__).joinpath("paper.yaml").read_text(encoding="utf-8"))
-    exhibits = {
-        name: Exhibit(name, part["place"], part["title"], part)
+    items = {
+        name: TableOrFigure(name, part["numbered"], part["title"], part)
         for name, part in content.items()
-        if isinstance(part, dict) and "place" in part
+        if isinstance(part, dict) and "numbered" in part
     }
-    return Paper(content["source"], content["seeds"], content["benchmarks"], exhibits)
+    return Paper(content["source"], content["seeds"], content["benchmarks"], items)

@@ -1,7 +1,7 @@
-"""What a handful of seeds can say: mean, spread, a bootstrap interval, and a paired test of two configurations.
+"""What a handful of seeds can show: mean, spread, a bootstrap interval, and a paired test of two configurations.
 
-Standard deviations are those of a sample (n − 1). Intervals are percentile bootstrap intervals of the mean; with few
-seeds they are too narrow, which `remark` says wherever one is shown.
+Standard deviations are sample standard deviations (n − 1). Intervals are percentile bootstrap intervals of the mean;
+with few seeds they are too narrow, and `remark` says so wherever one is shown.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from co2l.errors import Co2lError
 RESAMPLES = 10_000
 CONFIDENCE = 0.95
 ENOUGH = 10  # seeds, as in the paper
-EXACT_UP_TO = 16  # pairs whose sign flips are all tried: 2^16 of them
+EXACT_UP_TO = 16  # pairs: up to here we try all sign flips, 2^16 of them
 
 
 @dataclass(frozen=True)
 class Summary:
-    """A sample of accuracies, one per seed."""
+    """Accuracies summarised over seeds."""
 
     n: int
     mean: float
-    std: float | None  # None for one value, as the interval
+    std: float | None  # None for a single value, like the interval
     interval: tuple[float, float] | None
 
 
@@ -42,7 +42,7 @@ def summarise(values: Sequence[float]) -> Summary:
 
 
 def bootstrap(values: Sequence[float], *, resamples: int = RESAMPLES, seed: int = 0) -> tuple[float, float]:
-    """The 95% percentile bootstrap interval of the mean. The order of the values does not matter."""
+    """The 95% percentile bootstrap interval of the mean; the order of the values does not matter."""
     sample = np.sort(np.asarray(values, dtype=np.float64))
     drawn = np.random.default_rng(seed).integers(0, len(sample), (resamples, len(sample)))
     tail = 100 * (1 - CONFIDENCE) / 2
@@ -51,7 +51,7 @@ def bootstrap(values: Sequence[float], *, resamples: int = RESAMPLES, seed: int 
 
 
 def remark(n: int) -> str:
-    """What to keep in mind about so few seeds; empty if there are enough."""
+    """A caution about few seeds; empty if there are enough."""
     if n >= ENOUGH:
         return ""
     if n == 1:
@@ -61,18 +61,18 @@ def remark(n: int) -> str:
 
 @dataclass(frozen=True)
 class Paired:
-    """The differences a − b over the seeds that both have."""
+    """The differences a − b over common seeds."""
 
     seeds: tuple[int, ...]
     difference: Summary
     p_flip: float  # two-sided, all sign flips of the differences, or as many random ones as RESAMPLES
     p_least: float  # the smallest that so many pairs can give
-    t: float | None  # paired t-test; None if there is one pair, or the differences are all alike
+    t: float | None  # paired t-test; None if there is one pair, or all differences are equal
     p_t: float | None
 
 
 def paired(a: Mapping[int, float], b: Mapping[int, float]) -> Paired:
-    """Whether a differs from b by more than the seeds do, which share their data order and initial weights."""
+    """Whether a and b differ by more than seeds do; with the same seed they share data order and initial weights."""
     seeds = tuple(sorted(a.keys() & b.keys()))
     if not seeds:
         raise Co2lError("the two have no seed in common", fix="evaluate both with the same seeds")
@@ -88,9 +88,9 @@ def paired(a: Mapping[int, float], b: Mapping[int, float]) -> Paired:
 
 
 def sign_flip(differences: NDArray[np.float64], *, seed: int = 0) -> float:
-    """The share of sign flips whose mean is at least as far from zero as the mean that was seen."""
+    """The share of sign flips whose mean is at least as far from zero as the observed one."""
     n = len(differences)
-    seen = abs(math.fsum(differences)) - 1e-9  # sums that differ by rounding alone are equal
+    seen = abs(math.fsum(differences)) - 1e-9  # sums that differ only by rounding are equal
     if n <= EXACT_UP_TO:
         signs = np.array(list(itertools.product((1.0, -1.0), repeat=n)))
         return float(np.mean(np.abs(signs @ differences) >= seen))

@@ -1,35 +1,43 @@
-"""A whole search: open record and tracking, run what is left to run, select, and leave the outcome in all places."""
+"""A whole search or evaluation: open record and tracking, run what is left to run, and conclude."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from co2l.data.benchmarks import BENCHMARKS
 from co2l.data.streams import open_stream
-from co2l.search import selection
-from co2l.search.conductor import Conductor, Watcher
-from co2l.search.engine import connected, run_trials
-from co2l.search.evaluation import OverSeeds, over_seeds
-from co2l.search.nodes import JOIN_SECONDS, check_resources
-from co2l.search.plan import plan
-from co2l.search.reports import Totals
-from co2l.search.selection import Choice
-from co2l.search.space import Cell, Space
-from co2l.search.study import Record
+from co2l.errors import OutsideError, headline
+from co2l.learning.device import device_for
+from co2l.learning.store import Store
+from co2l.names import check_name
+from co2l.search.record.entries import Cost
+from co2l.search.record.importance import importance
+from co2l.search.record.lease import driving
+from co2l.search.record.study import StudyRecord
+from co2l.search.running.coordinator import Coordinator, Watcher
+from co2l.search.running.engine import connected, run_trials
+from co2l.search.running.failures import FailureLog
+from co2l.search.running.local_ray import LocalRay
+from co2l.search.running.nodes import JOIN_SECONDS, check_resources
+from co2l.search.running.trainable import Assignment, TrialTrainable
+from co2l.search.selection.rule import Choice, select, write
+from co2l.search.selection.seeds import SeedSummary, summarise_seeds
+from co2l.search.space.evaluation import Evaluation
+from co2l.search.space.plan import plan
+from co2l.search.space.space import Space, Trial
 from co2l.search.tracking import Tracker
-from co2l.search.trainable import Assignment, CellTrainable
 
 FLUSH_SECONDS = 60.0  # without an answer, until tracking gives up at the end; the rest waits in its spool
-STOP_SECONDS = 5.0  # the same, for who was asked to stop
-ENDED = {"done": "finished", "failed": "failed", "pruned": "pruned", "pending": "killed"}
+STOP_SECONDS = 5.0  # the same, if the search was asked to stop
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Options:
-    """Where and how a search runs; what it searches is the space's affair."""
+    """Where and how a study runs; the space says what is run."""
 
     root: Path
     study: str
@@ -38,7 +46,8 @@ class Options:
     storage: str
     tracking_uri: str
     address: str | None = None
-    device: str = "auto"
+    wait: float = JOIN_SECONDS  # for a first node of that cluster that holds a trial
+    early: LocalRay | None = None  # a Ray on this machine that was begun while the rest was imported
     seed: int = 0
     max_concurrent: int | None = None
     time_budget: float | None = None
@@ -47,17 +56,47 @@ class Options:
     save_every: float = 60.0  # seconds between the states within a task
     model: str | None = None  # the name under which an evaluation registers its classifiers
 
+    def __post_init__(self) -> None:
+        check_name(self.study, "the study's name")
+
+    @property
+    def failures(self) -> FailureLog:
+        return FailureLog(self.root / "logs" / self.study)
+
 
 @dataclass(frozen=True)
-class Outcome:
-    choice: Choice  # of a search
-    selected_file: Path
-    tested: list[OverSeeds]  # by an evaluation
-    totals: Totals
-    left: int  # cells that were not run
-    failed: dict[str, str]  # cell key -> reason
+class Summary:
+    """What searches and evaluations both end with."""
+
+    cost: Cost  # of all attempts, those of earlier drivers too
+    left: int  # trials that were not run
+    failed: dict[str, str]  # trial key -> reason
     untracked: int  # operations that wait for the tracking server
     page: str  # where the MLflow UI shows the trials: the end of an address, if it is known
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    choice: Choice
+    selected_file: Path
+    summary: Summary
+    importance: dict[str, float]  # of each axis, the largest first; empty for too few results
+
+
+@dataclass(frozen=True)
+class EvaluationResult:
+    tested: list[SeedSummary]
+    summary: Summary
+    aliases: list[str]  # of the registered model, the first one `selected`; empty if none is registered
+
+
+@dataclass(frozen=True)
+class _Study:
+    """What a search and an evaluation are concluded from."""
+
+    record: StudyRecord
+    tracker: Tracker
+    complete: bool
 
 
 def search(
@@ -65,129 +104,174 @@ def search(
     options: Options,
     watcher: Watcher,
     asked_to_stop: Callable[[], bool],
-    trainable: type[CellTrainable] = CellTrainable,
-) -> Outcome:
-    """Run the search as far as it comes; the same call again continues it."""
-    options.root.mkdir(parents=True, exist_ok=True)
-    if options.address is None:  # a cluster's data are on its workers
-        open_stream(space.benchmark, split=space.split, seed=space.seeds[0], data=options.data)
-    record = Record.open(options.storage, options.study, space, fresh=options.fresh)
-    with record.lease.beating():
-        return _search(space, options, record, watcher, lambda: asked_to_stop() or record.lease.lost, trainable)
+    trainable: type[TrialTrainable] = TrialTrainable,
+) -> SearchResult:
+    """Run the search as far as it comes, and select; the same call again continues it."""
+    path = options.root / "selected" / f"{options.study}.yaml"
+
+    def conclude(study: _Study) -> tuple[Choice, dict[str, float]]:
+        entries = study.record.entries.values()
+        choice, shares = select(space, entries), importance(space, entries)
+        write(path, space, choice)
+        study.tracker.close_study(
+            selected=choice.selected,
+            shares=shares,
+            entries=entries,
+            table=_table(study.record),
+            cost=study.record.cost(),
+            complete=study.complete,
+        )
+        return choice, shares
+
+    (choice, shares), summary = _drive(space, options, watcher, asked_to_stop, trainable, conclude)
+    return SearchResult(choice, path, summary, shares)
 
 
-def _search(
-    space: Space,
+def evaluate(
+    evaluation: Evaluation,
     options: Options,
-    record: Record,
     watcher: Watcher,
     asked_to_stop: Callable[[], bool],
-    trainable: type[CellTrainable],
-) -> Outcome:
-    tracker = Tracker.open(
-        options.tracking_uri, options.study, space=space, artifact_root=None, spool=options.root / "spool"
-    )
-    try:
-        tracker.reconcile({key: ENDED.get(entry.status, "killed") for key, entry in record.entries.items()})
-        conductor = Conductor(space, record, tracker, watcher, reuse=options.reuse, seed=options.seed)
-        if conductor.queue.unfinished:
-            with connected(options.address):
-                check_resources(
-                    space.resources.cpus, space.resources.gpus, wait=0 if options.address is None else JOIN_SECONDS
-                )
-                run_trials(
-                    conductor,
-                    assignments(space, options),
-                    asked_to_stop,
-                    cpus=space.resources.cpus,
-                    gpus=space.resources.gpus,
-                    max_concurrent=options.max_concurrent,
-                    time_budget=options.time_budget,
-                    trainable=trainable,
-                )
-        choice, rows = Choice((), (), ()), list[OverSeeds]()
-        path = options.root / "selected" / f"{options.study}.yaml"
-        told: dict[str, Any] = {
-            "table": _table(record),
-            "price": _price(record),
-            "complete": conductor.queue.unfinished == 0,
-        }
-        if space.split.kind == "evaluation":
-            rows = over_seeds(space, record.entries.values())
-            _register(space, record, tracker, options)
-            tracker.close_evaluation(rows=rows, **told)
-        else:
-            choice = selection.select(space, record.entries.values())
-            selection.write(path, space, choice)
-            tracker.close_study(selected=choice.selected, figures=record.figures(), **told)
-    finally:
-        untracked = tracker.close(STOP_SECONDS if asked_to_stop() else FLUSH_SECONDS)
+    trainable: type[TrialTrainable] = TrialTrainable,
+) -> EvaluationResult:
+    """Run the evaluation as far as it comes, and average over seeds; the same call again continues it."""
+
+    def conclude(study: _Study) -> tuple[list[SeedSummary], list[str]]:
+        rows = summarise_seeds(evaluation, study.record.entries.values())
+        aliases = _register(evaluation, study, options.model, options.store, rows)
+        study.tracker.close_evaluation(
+            rows=rows, table=_table(study.record), cost=study.record.cost(), complete=study.complete
+        )
+        return rows, aliases
+
+    (rows, aliases), summary = _drive(evaluation, options, watcher, asked_to_stop, trainable, conclude)
+    return EvaluationResult(rows, summary, aliases)
+
+
+def _drive(
+    space: Space,
+    options: Options,
+    watcher: Watcher,
+    asked_to_stop: Callable[[], bool],
+    trainable: type[TrialTrainable],
+    conclude: Callable[[_Study], T],
+) -> tuple[T, Summary]:
+    """Run what is left to run, as the study's only driver, and conclude."""
+    watcher.doing("opening the data, the study and MLflow", checking=True)
+    options.root.mkdir(parents=True, exist_ok=True)
+    Store(options.store).check()
+    if options.address is None:  # a cluster's data are on its workers
+        open_stream(space.benchmark, split=space.split, seed=space.seeds[0], data=options.data)
+    with driving(options.storage, options.study) as lease:
+        record = StudyRecord.open(options.storage, options.study, space, fresh=options.fresh)
+        tracker = Tracker.open(options.tracking_uri, options.study, space=space, spool=options.root / "spool")
+
+        def has_to_stop() -> bool:
+            return asked_to_stop() or lease.lost
+
+        try:
+            tracker.reconcile(record.entries)
+            coordinator = Coordinator(
+                space, record, tracker, watcher, reuse=options.reuse, seed=options.seed, failures=options.failures
+            )
+            if coordinator.queue.unfinished and not has_to_stop():
+                watcher.doing(f"connecting to {options.address}" if options.address else "starting Ray")
+                _run(coordinator, space, options, has_to_stop, trainable)
+            left = coordinator.queue.unfinished
+            watcher.doing("writing the result")
+            concluded = conclude(_Study(record, tracker, complete=left == 0))
+        finally:
+            untracked = tracker.close(STOP_SECONDS if has_to_stop() else FLUSH_SECONDS)
+    if coordinator.trouble:
+        raise OutsideError(headline(coordinator.trouble))
     failed = {key: entry.reason for key, entry in record.entries.items() if entry.status == "failed"}
-    left = conductor.queue.unfinished
-    return Outcome(choice, path, rows, record.totals(), left, failed, untracked, tracker.page)
+    return concluded, Summary(record.cost(), left, failed, untracked, tracker.page)
 
 
-def assignments(space: Space, options: Options) -> Callable[[Cell], Assignment]:
-    """What a worker is told of a cell. Without reuse every cell has a store of its own."""
+def _run(
+    coordinator: Coordinator,
+    space: Space,
+    options: Options,
+    asked_to_stop: Callable[[], bool],
+    trainable: type[TrialTrainable],
+) -> None:
+    cpus, gpus = space.resources.cpus, space.resources.gpus
+    with connected(options.address, options.early):
+        check_resources(cpus, gpus, 0 if options.address is None else options.wait, asked_to_stop)
+        run_trials(
+            coordinator,
+            assignments(space, options),
+            asked_to_stop,
+            cpus=cpus,
+            gpus=gpus,
+            max_concurrent=options.max_concurrent,
+            time_budget=options.time_budget,
+            trainable=trainable,
+        )
+
+
+def assignments(space: Space, options: Options) -> Callable[[Trial], Assignment]:
+    """What a worker gets to know of a trial. Without reuse every trial has its own store."""
     shared = plan(space).shared if options.reuse else frozenset[str]()
     tasks = BENCHMARKS[space.benchmark].tasks
     evaluated = space.split.kind == "evaluation"
 
-    def assign(cell: Cell) -> Assignment:
-        described = cell.config.as_dict()
-        keys = cell.config.stage_keys(tasks)
-        # the first stage of an evaluation is another one's too: the paper's ablations begin like its main table
+    def assign(trial: Trial) -> Assignment:
+        described = trial.config.as_dict()
+        keys = trial.config.stage_keys(tasks)
+        # evaluations share first stages with each other: the paper's ablations begin like its main table
         wanted = shared | {keys[0]} if evaluated and options.reuse else shared
         return Assignment(
-            cell=cell.key,
+            trial=trial.key,
             split=described.pop("split"),
             config=described,
-            store=options.store if options.reuse else f"{options.store}/alone/{cell.key}",
+            store=options.store if options.reuse else f"{options.store}/alone/{trial.key}",
             data=str(options.data),
-            device=options.device,
+            device=device_for(space.resources.gpus),
+            gpus=space.resources.gpus,
             threads=max(1, int(space.resources.cpus)),
             save_every=options.save_every,
-            keep=tuple(key for key in keys if key in wanted),
-            exports=options.store if evaluated and cell.seed == space.seeds[0] else "",
+            retained=tuple(key for key in keys if key in wanted),
+            exports=options.store if evaluated and trial.seed == space.seeds[0] else "",
         )
 
     return assign
 
 
-def _register(space: Space, record: Record, tracker: Tracker, options: Options) -> None:
-    """The first seed of each configuration, whatever its accuracy; the first configuration is the selected one."""
-    if options.model is None:
-        return
-    alias: str | None = "selected"
-    for cell in space.cells():
-        entry = record.entries.get(cell.key)
+def _register(space: Space, study: _Study, model: str | None, store: str, rows: Sequence[SeedSummary]) -> list[str]:
+    """The first seed of each configuration, whatever its accuracy; the first configuration is the selected one.
+
+    Returns the aliases: `selected`, and one for each buffer size.
+    """
+    if model is None:
+        return []
+    given: list[str] = []
+    of = {tuple(row.values.items()): row for row in rows}
+    for trial in space.trials():
+        entry = study.record.entries.get(trial.key)
         exports = (entry.result or {}).get("exports") if entry else None
-        if exports and cell.seed == space.seeds[0]:
-            tracker.register(cell, options.model, store=options.store, key=exports["classifier"], alias=alias)
-            alias = None
+        if exports and trial.seed == space.seeds[0]:
+            size = getattr(trial.config.settings, "buffer_size", None)
+            wanted = ["selected", *([] if size is None else [f"buffer_{size}"])]
+            aliases = [alias for alias in wanted if alias not in given]
+            given += aliases
+            study.tracker.register(
+                trial, model, store=store, key=exports["classifier"], aliases=aliases, tested=of[trial.group]
+            )
+    return given
 
 
-def _price(record: Record) -> dict[str, float]:
-    totals = record.totals()
-    return {
-        "epochs_trained": totals.epochs_trained,
-        "epochs_reused": totals.epochs_reused,
-        "trial_hours": totals.seconds / 3600,
-    }
-
-
-def _table(record: Record) -> list[dict[str, Any]]:
+def _table(record: StudyRecord) -> list[dict[str, Any]]:
     return [
         {
-            "cell": entry.key,
+            "trial": entry.key,
             **entry.values,
             "seed": entry.seed,
             "status": entry.status,
             "score": entry.score,
             **(entry.result["average"] if entry.result else {}),
-            "epochs_trained": entry.epochs_trained,
-            "epochs_reused": entry.epochs_reused,
-            "seconds": round(entry.seconds, 1),
+            **asdict(entry.cost),
+            "seconds": round(entry.cost.seconds, 1),
             "reason": entry.reason,
         }
         for entry in record.entries.values()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -16,32 +15,31 @@ import boto3
 import pytest
 import requests
 import yaml
+from moto.server import ThreadedMotoServer
 
 from co2l.cluster import check, reach
 
 FILE = Path(__file__).parents[2] / "cluster" / "gpu.yaml"
 REGION = "eu-central-1"
+pytestmark = pytest.mark.e2e
 FAKE = {"AWS_ACCESS_KEY_ID": "emulated", "AWS_SECRET_ACCESS_KEY": "emulated", "AWS_DEFAULT_REGION": REGION}
 
 
-@pytest.fixture
-def cloud() -> Iterator[str]:
+@pytest.fixture(scope="module")
+def emulation() -> Iterator[str]:
     """moto's server on loopback."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "moto.server", "--host", "127.0.0.1", "--port", str(port)]
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        until = time.monotonic() + 60
-        while socket.socket().connect_ex(("127.0.0.1", port)) != 0:
-            assert server.poll() is None
-            assert time.monotonic() < until
-            time.sleep(0.1)
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        server.kill()
-        server.wait()
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture
+def cloud(emulation: str) -> str:
+    """The same, with nothing in it."""
+    requests.post(f"{emulation}/moto-api/reset", timeout=60).raise_for_status()
+    return emulation
 
 
 @pytest.fixture
@@ -147,7 +145,7 @@ def test_workers_are_spot_gpus_like_the_head_otherwise(cloud: str, account: dict
     request = {name: worker[name] for name in worker if name not in ("SubnetIds", "SecurityGroupIds")}
     made = account["ec2"].run_instances(**request, MinCount=1, MaxCount=1, SubnetId=worker["SubnetIds"][0])
     (instance,) = made["Instances"]
-    assert instance["InstanceType"] == "g5.2xlarge"
+    assert instance["InstanceType"] == "g6e.2xlarge"
     assert instance["InstanceLifecycle"] == "spot"
     assert {tag["Key"]: tag["Value"] for tag in instance["Tags"]}["project"] == "co2l"
     assert worker["ImageId"] == head["ImageId"] == account["image"]

@@ -1,4 +1,4 @@
-"""python -m co2l.cluster check: everything that would cost money or time is told in one line, before."""
+"""python -m co2l.cluster check: everything that would cost money or time is one line, before you pay."""
 
 from __future__ import annotations
 
@@ -13,10 +13,14 @@ from typing import Any
 
 import pytest
 import yaml
+from commands import call_here
 
 from co2l.cluster import check, reach
 from co2l.cluster.check import Cluster, Finding
 from co2l.errors import Co2lError
+from co2l.learning.cards import CONTEXT_GIB, SPARE
+from co2l.learning.footprint import Footprint
+from co2l.search.space.memory import Memory, Need
 
 REPOSITORY = Path(__file__).parents[2]
 RAY_FILES = ["cluster/gpu.yaml", "cluster/onprem.yaml"]
@@ -86,7 +90,70 @@ def test_a_token_that_was_never_made(tmp_path: Path) -> None:
     assert "ray get-auth-token --generate" in wrong(check.findings(made, 1, 0))["token"]
 
 
-@pytest.mark.parametrize(("tag", "reason"), [("latest", "not pinned"), ("0.1.0-ray2.55.0", "does not agree")])
+def on(instance: str, folder: Path) -> Cluster:
+    """The shipped cluster of AWS with another instance type for its workers."""
+    made = cluster("cluster/gpu.yaml", folder)
+    made.config["available_node_types"]["gpu"]["node_config"]["InstanceType"] = instance
+    return made
+
+
+def takes(gib: float, gpus: float = 1.0) -> Memory:
+    """The memory of a space whose trials take so much of a card."""
+    peak = round((gib - CONTEXT_GIB) / (1 + SPARE) * 2**30)
+    step = Footprint(0, 0, 0, 0, peak, examples=1, drawn=1, batch=1, kernels=())
+    return Memory((Need({"batch_size": 1024}, step),), gpus)
+
+
+@pytest.mark.parametrize(
+    ("instance", "gib", "gpus", "state", "words"),
+    [
+        ("g5.2xlarge", 21.9, 1, "ok", "takes 21.9 GiB of its share, 22.0 GiB of gpu's a10g"),
+        ("g5.2xlarge", 22.1, 1, "wrong", "its share is 22.0 GiB of gpu's a10g; it would fit rtx3090"),
+        ("g5.2xlarge", 8, 0.25, "wrong", "a trial of batch_size=1024 takes 8.0 GiB, and its share is 5.5 GiB"),
+        ("g6e.2xlarge", 8, 0.25, "ok", "11.1 GiB of gpu's l40s"),
+        ("g5.48xlarge", 30, 8, "wrong", "22.0 GiB"),  # eight cards are no larger than one
+        ("z9.large", 8, 1, "unknown", "the card of gpu (z9.large) is not known"),
+    ],
+)
+def test_a_trial_must_fit_its_share_of_the_card(
+    instance: str, gib: float, gpus: float, state: str, words: str, tmp_path: Path
+) -> None:
+    made = on(instance, tmp_path)
+    made.config["available_node_types"]["gpu"]["resources"]["GPU"] = 8
+    (found,) = [each for each in check.findings(made, 1, gpus, takes(gib, gpus)) if each.what == "memory"]
+    assert found.state == state
+    assert words in found.text
+
+
+def test_every_node_type_that_a_trial_may_land_on_must_hold_it(tmp_path: Path) -> None:
+    made = on("g6e.2xlarge", tmp_path)
+    types = made.config["available_node_types"]
+    types["small"] = {**types["gpu"], "node_config": {**types["gpu"]["node_config"], "InstanceType": "g5.2xlarge"}}
+    states = [each.state for each in check.findings(made, 1, 1, takes(30)) if each.what == "memory"]
+    assert states == ["ok", "wrong"]
+
+
+def test_the_card_of_a_pod_is_known_by_its_nodes_label(tmp_path: Path) -> None:
+    made = cluster("cluster/kuberay.yaml", tmp_path)
+    assert "no nodeSelector" in {each.what: each.text for each in check.findings(made, 1, 1, takes(30))}["memory"]
+    (job,) = [each for each in made.documents if each["kind"] == "RayJob"]
+    pod = job["spec"]["rayClusterSpec"]["workerGroupSpecs"][0]["template"]["spec"]
+    for product, state in (("NVIDIA-A100-SXM4-80GB", "ok"), ("Tesla-T4", "wrong")):
+        pod["nodeSelector"] = {check.PRODUCT: product}
+        assert {each.what: each.state for each in check.findings(made, 1, 1, takes(30))}["memory"] == state
+
+
+def test_the_check_of_a_space_that_is_too_large(tmp_path: Path) -> None:
+    made = on("g4dn.xlarge", tmp_path)
+    made.path.write_text(yaml.safe_dump(made.config))
+    space = tmp_path / "space.yaml"
+    space.write_text("benchmark: r_mnist\naxes: {batch_size: [1024]}\nresources: {cpus: 1, gpus: 0.05}\n")
+    done = call_here("co2l.cluster.__main__", "check", made.path, "--space", space, "--offline", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "WRONG  memory       a trial of batch_size=1024 takes 1.2 GiB, and its share is 0.7 GiB" in done.stdout
+
+
+@pytest.mark.parametrize(("tag", "reason"), [("latest", "not pinned"), ("0.1.0-ray2.55.0", "does not match")])
 def test_an_image_of_other_versions(tag: str, reason: str, tmp_path: Path) -> None:
     made = cluster("cluster/gpu.yaml", tmp_path, docker={"image": f"mine/co2l:{tag}", "container_name": "co2l"})
     assert reason in wrong(check.findings(made, 1, 0))["image"]
@@ -100,7 +167,7 @@ def test_kubernetes_of_other_versions(tmp_path: Path) -> None:
     assert wrong(check.findings(made, 1, 0)) == {"image": f"rayVersion is not {importlib.metadata.version('ray')}"}
     spec["rayVersion"] = importlib.metadata.version("ray")
     spec["workerGroupSpecs"][0]["template"]["spec"]["containers"][0]["image"] = "mine/co2l:0.1.0-ray2.55.0"
-    assert "mine/co2l:0.1.0-ray2.55.0 does not agree" in wrong(check.findings(made, 1, 0))["image"]
+    assert "mine/co2l:0.1.0-ray2.55.0 does not match" in wrong(check.findings(made, 1, 0))["image"]
 
 
 @pytest.mark.parametrize("text", ["", "a: [", "just words", "provider: {type: gcp}"])
@@ -170,7 +237,7 @@ def test_a_running_cluster_with_another_token_or_version(door: str, monkeypatch:
     assert "another token" in reach.running(door, "wrong").text
     assert "another token" in reach.running(door, None).text
     monkeypatch.setattr(Door, "version", "2.55.0")
-    assert "they must be equal" in reach.running(door, "right").text
+    assert "they must match" in reach.running(door, "right").text
     assert "cannot be reached" in reach.running("http://127.0.0.1:9", "right").text
 
 

@@ -22,24 +22,15 @@ from typing import Any
 import pytest
 import sqlalchemy
 import yaml
-from commands import environment, start
+from commands import environment
 from hosts import Host, Network, network, require, run, wait_for
 from mlflow import MlflowClient
+from searches import PLANNED, TRIALS, Undisturbed, epochs_saved, write_space
 
 from co2l.cluster import check, reach
-from co2l.data.benchmarks import BENCHMARKS
-from co2l.learning.store import Store
-from co2l.search.space import load
 
 REPOSITORY = Path(__file__).parents[2]
 PATIENCE = 600  # seconds for steps that take a few on a quiet machine
-SPACE = {
-    "benchmark": "seq_digits",
-    "settings": {"E_0": 8, "E_t": 5, "probe_epochs": 10, "buffer_size": 20},
-    "axes": {"eta": [0.005, 0.01], "kappa": [0.1, 0.2], "kappa_star": [0.01, 0.05]},
-    "selection": {"per": []},
-}
-CELLS, PLANNED = 8, 2 * 8 + 8 * 4 * 5
 
 
 class Cluster:
@@ -156,8 +147,8 @@ def status(url: str, **headers: str) -> int:
 
 
 def results(engine: sqlalchemy.Engine) -> dict[str, dict[str, Any]]:
-    """By cell: what its attempts came to, straight from the database."""
-    query = "select trial_id, key, value_json from trial_user_attributes where key in ('cell', 'attempts')"
+    """By trial: what its attempts came to, straight from the database."""
+    query = "select trial_id, key, value_json from trial_user_attributes where key in ('trial', 'so_far')"
     trials: dict[int, dict[str, Any]] = {}
     try:
         with engine.connect() as connection:
@@ -167,7 +158,7 @@ def results(engine: sqlalchemy.Engine) -> dict[str, dict[str, Any]]:
         return {}
     finally:
         engine.dispose()
-    return {trial["cell"]: trial["attempts"] for trial in trials.values() if trial.get("attempts", {}).get("result")}
+    return {trial["trial"]: trial["so_far"] for trial in trials.values() if trial.get("so_far", {}).get("result")}
 
 
 @pytest.mark.timeout(1800)
@@ -190,7 +181,7 @@ def test_the_check_finds_what_is_wrong_with_hosts(cluster: Cluster, monkeypatch:
     installed.mkdir(parents=True)
     (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: ray\nVersion: 2.55.0\n")
     login.write_text(f"{before}export PYTHONPATH={installed.parent}:$PYTHONPATH\n")
-    assert cluster.wrong() == [f"{second.ip} has Ray 2.55.0, and here is {here}; they must be equal"]
+    assert cluster.wrong() == [f"{second.ip} has Ray 2.55.0, this machine has {here}; they must match"]
     login.write_text(before)
     monkeypatch.setenv("CO2L_STORE", f"{cluster.file}/store")  # below a file
     hosts = (cluster.head, first, second)
@@ -198,7 +189,7 @@ def test_the_check_finds_what_is_wrong_with_hosts(cluster: Cluster, monkeypatch:
 
 
 @pytest.mark.timeout(1800)
-def test_closed_to_whoever_has_no_token_or_password(cluster: Cluster) -> None:
+def test_closed_without_token_or_password(cluster: Cluster) -> None:
     token = cluster.token.read_text()
     with cluster.forwarded(8265) as dashboard:
         for path in ("/api/version", "/api/jobs/", "/nodes?view=summary"):
@@ -208,7 +199,7 @@ def test_closed_to_whoever_has_no_token_or_password(cluster: Cluster) -> None:
         other = cluster.net.folder / "other_token"
         other.write_text("f" * 64)
         for changes, reason in (
-            ({"RAY_AUTH_MODE": "disabled"}, "wants a token"),
+            ({"RAY_AUTH_MODE": "disabled"}, "requires a token"),
             ({"RAY_AUTH_TOKEN_PATH": str(other)}, "has another token"),
         ):
             refused = cluster.tune("--follow", "any", "--submit", dashboard, **changes)
@@ -218,7 +209,7 @@ def test_closed_to_whoever_has_no_token_or_password(cluster: Cluster) -> None:
         assert cluster.wrong(dashboard) == []
         mounted = {"~/.ray/auth_token": str(other)}
         (line,) = cluster.wrong(dashboard, file_mounts=mounted)
-        assert line.startswith(f"{dashboard} has another token than there is here; ")
+        assert line.startswith(f"{dashboard} has another token than this machine; ")
     with cluster.forwarded(5000) as mlflow:
         search = f"{mlflow}/api/2.0/mlflow/experiments/search?max_results=1"
         assert status(f"{mlflow}/health") == 200
@@ -227,7 +218,7 @@ def test_closed_to_whoever_has_no_token_or_password(cluster: Cluster) -> None:
     for port in (5000, 5432, 8265):  # they listen on the head's loopback or not at all
         assert socket.socket().connect_ex((cluster.head.ip, port)) != 0
     inside = "import ray; ray.init('auto', logging_level=50); print('INSIDE')"
-    newer = "import ray, co2l.search.engine as e; ray.__version__ = '2.55.0'; e.connected('auto').__enter__()"
+    newer = "import ray, co2l.search.running.engine as e; ray.__version__ = '2.55.0'; e.connected('auto').__enter__()"
     attempts = [
         f'{variables} timeout 100 python -c "{program}" 2>&1'
         for variables, program in (
@@ -248,29 +239,30 @@ def test_closed_to_whoever_has_no_token_or_password(cluster: Cluster) -> None:
 
 
 @pytest.mark.timeout(1800)
-def test_a_search_outlives_a_stop_and_a_lost_host(cluster: Cluster, tmp_path: Path) -> None:
-    (cluster.net.folder / "small.yaml").write_text(yaml.safe_dump(SPACE))
+def test_a_search_outlives_a_stop_and_a_lost_host(cluster: Cluster, undisturbed: Undisturbed, tmp_path: Path) -> None:
+    write_space(cluster.net.folder)
     search = ["--space", "small.yaml", "--max-concurrent", "2", "--save-every", "0.1"]
     with cluster.forwarded(8265) as address:
-        submitted = cluster.tune(*search, "--submit", address)
+        slowly = ["--max-concurrent", "1"]  # else all of them could end before the stop arrives
+        submitted = cluster.tune(*search, *slowly, "--submit", address)
         assert submitted.returncode == 0, submitted.stderr
         assert "--follow small" in submitted.stdout
         twice = cluster.tune(*search, "--submit", address)
         assert twice.returncode == 2
-        assert "runs already" in twice.stderr
+        assert "is already running" in twice.stderr
         wait_for(lambda: len(results(cluster.database("co2l"))) >= 1, PATIENCE)
 
         stopped = cluster.tune("--stop", "small", "--submit", address)
         assert stopped.returncode == 0, stopped.stderr
-        assert "submitted again continues" in stopped.stdout
+        assert "submit it again to continue" in stopped.stdout
         followed = cluster.tune("--follow", "small", "--submit", address)  # to its end
         assert followed.returncode == 130, followed.stdout + followed.stderr
         done = len(results(cluster.database("co2l")))
-        assert f"{CELLS - done} cells are left" in followed.stdout
-        assert "ended before" in cluster.tune("--stop", "small", "--submit", address).stdout
+        assert f"{TRIALS - done} trials are left" in followed.stdout
+        assert "small has already ended" in cluster.tune("--stop", "small", "--submit", address).stdout
         unknown = cluster.tune("--stop", "smal", "--submit", address)
         assert unknown.returncode == 2
-        assert "known are: small" in unknown.stderr
+        assert "there are: small" in unknown.stderr
         assert cluster.tune(*search, "--submit", address).returncode == 0
         wait_for(lambda: len(results(cluster.database("co2l"))) > done, PATIENCE)
 
@@ -279,31 +271,26 @@ def test_a_search_outlives_a_stop_and_a_lost_host(cluster: Cluster, tmp_path: Pa
         lost = busiest(cluster)
         lost.cut_off()
         lost.kill()
-        saved = places(cluster)
+        saved = epochs_saved(Path(str(cluster.net.variables["CO2L_STORE"])), cluster.net.folder / "small.yaml")
         cluster.workers.remove(lost)
         cluster.spare.start()
-        alone = start("co2l.tune", "--space", str(cluster.net.folder / "small.yaml"), "--quiet", cwd=tmp_path)
         followed = cluster.tune("--follow", "small", "--submit", address)
         assert followed.returncode == 0, followed.stdout + followed.stderr
-        assert "cells are left" not in followed.stdout
+        assert "trials are left" not in followed.stdout
         assert "wait for MLflow" not in followed.stdout
         wait_for(lambda: cluster.workers_alive() == 2, PATIENCE)
     cluster.ray("rsync-down", str(cluster.file), "~/co2l/searches/", str(tmp_path / "searches"))
 
-    _, complaint = alone.communicate(timeout=PATIENCE)
-    assert alone.returncode == 0, complaint
-    here = results(sqlalchemy.create_engine(f"sqlite:///{tmp_path}/runs/study.db"))
     there = results(cluster.database("co2l"))
-    assert len(there) == CELLS
-    for cell, each in here.items():
-        assert there[cell]["result"] == each["result"]
+    assert {trial: each["result"] for trial, each in there.items()} == undisturbed.scores
     chosen = yaml.safe_load((tmp_path / "searches" / "selected" / "small.yaml").read_text())
-    assert chosen == yaml.safe_load((tmp_path / "runs" / "selected" / "small.yaml").read_text())
-    assert sum(each["epochs_trained"] for each in here.values()) == PLANNED
-    gone = {cell: each["furthest"] for cell, each in there.items() if "machine was lost" in each["reason"]}
+    assert chosen == yaml.safe_load((undisturbed.root / "selected" / "small.yaml").read_text())
+    gone = {trial: each["furthest_epoch"] for trial, each in there.items() if "machine was lost" in each["reason"]}
     assert gone
-    again = {cell: max(0, furthest - saved[cell]) for cell, furthest in gone.items()}  # what came after its last state
-    assert sum(each["epochs_trained"] for each in there.values()) <= PLANNED + sum(again.values())
+    again = {
+        trial: max(0, furthest - saved[trial]) for trial, furthest in gone.items()
+    }  # what came after its last state
+    assert sum(each["cost"]["epochs_trained"] for each in there.values()) <= PLANNED + sum(again.values())
 
     with cluster.forwarded(5000) as mlflow, pytest.MonkeyPatch.context() as patch:
         patch.setenv("MLFLOW_TRACKING_USERNAME", "co2l")
@@ -311,22 +298,10 @@ def test_a_search_outlives_a_stop_and_a_lost_host(cluster: Cluster, tmp_path: Pa
         client = MlflowClient(mlflow)
         runs = client.search_runs([each.experiment_id for each in client.search_experiments()])
         children = [run for run in runs if run.data.tags["co2l.kind"] == "trial"]
-        assert sorted(run.data.tags["co2l.cell"] for run in children) == sorted(there)
+        assert sorted(run.data.tags["co2l.trial"] for run in children) == sorted(there)
         assert {run.info.run_name: run.data.tags for run in runs if run.info.status != "FINISHED"} == {}
-        score = {run.data.tags["co2l.cell"]: run.data.metrics["val/score"] for run in children}
-        assert score == {cell: each["result"]["score"] for cell, each in there.items()}
-
-
-def places(cluster: Cluster) -> dict[str, int]:
-    """By cell: the epochs that its states in the store are good for, counted over all tasks."""
-    store, tasks = Store(str(cluster.net.variables["CO2L_STORE"])), BENCHMARKS[str(SPACE["benchmark"])].tasks
-    found = {}
-    for cell in load(str(cluster.net.folder / "small.yaml")).cells():
-        keys, epochs = cell.config.stage_keys(tasks), cell.config.settings.epochs_per_task(tasks)
-        ended = max((t + 1 for t in range(tasks) if store.has_state(keys[t])), default=0)
-        half = store.load_state(keys[ended], partial=True) if ended < tasks else None
-        found[cell.key] = sum(epochs[:ended]) + (half["epoch"] - 1 if half else 0)
-    return found
+        score = {run.data.tags["co2l.trial"]: run.data.metrics["val/score"] for run in children}
+        assert score == {trial: round(each["result"]["score"], 2) for trial, each in there.items()}
 
 
 def busiest(cluster: Cluster) -> Host:

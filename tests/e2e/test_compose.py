@@ -124,6 +124,6 @@ def test_every_service_starts_and_a_search_runs(composed: Composed) -> None:
     query += "[e.experiment_id for e in c.search_experiments()])))"
     variables = composed.command("head").partition(" ray start")[0]
     seen = composed.call(f"{variables} {shlex.quote(sys.executable)} -c {shlex.quote(query)}")
-    assert "RUNS 3" in seen.stdout, seen.stderr  # the study and its two cells
+    assert "RUNS 3" in seen.stdout, seen.stderr  # the study and its two trials
     unknown = composed.call(f"{shlex.quote(sys.executable)} -c {shlex.quote(query)}")
     assert "RUNS" not in unknown.stdout

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from running import finish, quick
+from small_runs import finish, short
 
 from co2l.data.streams import Split
 from co2l.errors import Co2lError
@@ -140,7 +140,7 @@ VARIANTS: list[dict[str, Any]] = [
     {"distillation": "mse_embedding"},
     {"distillation": "mse_projection", "supcon": "symmetric"},
     {"distill_power": 0.0, "replay": False},
-    {"normalise": False, "sampling": "independent", "eta": 1e-5},
+    {"unit_sphere": False, "sampling": "independent", "eta": 1e-5},
     {"buffer_policy": "reservoir", "matrix_probe": "paper", "warmup_epochs": 1},
 ]
 
@@ -149,7 +149,7 @@ def reads(
     method: type, monkeypatch: pytest.MonkeyPatch, tmp_path: Any, name: str = "co2l", **settings: Any
 ) -> Recording:
     monkeypatch.setitem(methods.METHODS, name, watched(method))
-    config = quick(method=name, **settings)
+    config = short(name, **settings)
     recording = Recording(config.settings)
     object.__setattr__(config, "settings", recording)
     finish(config, tmp_path)
@@ -173,7 +173,7 @@ def test_every_stage_reads_only_what_its_key_holds(monkeypatch: pytest.MonkeyPat
         assert undeclared(recording) == {}
         assert {0, 1, 2, 3, 4, "probe"} == set(recording.read)
         everything |= set().union(*recording.read.values())
-    # nor is there a setting that nobody reads (the run itself reads which probes to use)
+    # nor is there a setting that nothing reads (the run itself reads which probes to use)
     assert everything | {"matrix_probe", "probe"} == set(Co2LSettings.model_fields)
 
 
@@ -184,7 +184,7 @@ def test_every_stage_of_a_baseline_reads_only_what_its_key_holds(
     recording = reads(METHODS[name], monkeypatch, tmp_path, name)
     assert undeclared(recording) == {}
     read = set().union(*recording.read.values())
-    # nor is there a setting that nobody reads (the run itself asks which probe to use)
+    # nor is there a setting that nothing reads (the run itself asks which probe to use)
     assert read | {"matrix_probe"} >= set(METHODS[name].settings_type.model_fields)
 
 

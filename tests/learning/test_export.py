@@ -1,15 +1,14 @@
-"""What a run leaves: a classifier that judges raw images as the run did, and features with the buffered ones marked."""
+"""A run exports a classifier that answers to raw images as the run did, and features with buffered examples marked."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import torch
-from running import CPU, QUICK, quick
+from small_runs import CPU, SHORT, few_digits, short
 
 from co2l.data.benchmarks import benchmark
-from co2l.data.sources import data_root
-from co2l.data.streams import Split, TaskStream, open_stream
+from co2l.data.streams import Split, TaskStream
 from co2l.learning.config import RunConfig
 from co2l.learning.export import rebuild
 from co2l.learning.methods import METHODS
@@ -17,31 +16,30 @@ from co2l.learning.run import Result, RunDone, TaskDone, run
 from co2l.learning.store import Store
 
 
-def evaluated(root: Path, keep: bool = False) -> tuple[RunConfig, TaskStream, Result, int]:
-    config = quick(split=Split("evaluation"))
-    tasks = open_stream(config.benchmark, split=config.split, seed=0, data=data_root(None))
+def evaluated(root: Path) -> tuple[RunConfig, TaskStream, Result, int]:
+    config = short(split=Split("evaluation"))
+    tasks = few_digits(split=config.split)
     events = list(
-        run(config, tasks, Store(root / "own"), device=CPU, keep=lambda _: keep, exports=Store(root / "exports"))
+        run(config, tasks, Store(root / "own"), device=CPU, retain=lambda _: False, exports=Store(root / "exports"))
     )
     trained = sum(event.epochs_trained for event in events if isinstance(event, TaskDone))
     (result,) = [event.result for event in events if isinstance(event, RunDone)]
     return config, tasks, result, trained
 
 
-def test_the_classifier_judges_raw_images_as_the_run_did(tmp_path: Path) -> None:
+def test_the_classifier_answers_to_raw_images_as_the_run_did(tmp_path: Path) -> None:
     config, tasks, result, trained = evaluated(tmp_path)
     weights = Store(tmp_path / "exports").load_state(result.exports["classifier"])
     assert trained == 2 + 4
     assert weights is not None
     model = rebuild(METHODS["co2l"], config, benchmark("seq_digits"), weights)
     for t in range(5):
-        samples = tasks.held_out(t)
-        images = samples.gather(torch.arange(len(samples)))
-        probabilities = model(images)
-        assert images.dtype == torch.uint8
-        assert torch.allclose(probabilities.sum(1), torch.ones(len(samples)))
-        right = (probabilities.argmax(1) == samples.labels).sum()
-        assert int(right) * (100 / len(samples)) == result.final["class_il"][t]
+        examples = tasks.held_out(t)
+        assert examples.images.dtype == torch.uint8
+        probabilities = model(examples.images)
+        assert torch.allclose(probabilities.sum(1), torch.ones(len(examples)))
+        right = (probabilities.argmax(1) == examples.labels).sum()
+        assert int(right) * (100 / len(examples)) == result.final["class_il"][t]
     again = evaluated(tmp_path)
     assert (again[2].exports, again[3]) == (result.exports, 0)  # nothing is done twice
 
@@ -51,7 +49,7 @@ def test_features_of_all_tasks_and_of_the_buffer(tmp_path: Path) -> None:
     found = Store(tmp_path / "exports").load_state(result.exports["features"])
     assert found is not None
     assert {len(column) for column in found.values()} == {sum(len(tasks.revisit(t)) for t in range(5)) + 20}
-    assert int(found["buffered"].sum()) == QUICK["buffer_size"]
+    assert int(found["buffered"].sum()) == SHORT["buffer_size"]
     assert found["features"].shape[1] == 64
     assert torch.equal(found["labels"] // 2, found["tasks"])  # two classes a task
     assert set(found["tasks"][found["buffered"]].tolist()) == {0, 1, 2, 3}  # what the last task could replay

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from co2l.data.benchmarks import normalise
+from co2l.data.benchmarks import standardise
 from co2l.data.sources import data_root
 from co2l.data.streams import Split, open_stream
 from co2l.learning import metrics
@@ -41,17 +41,17 @@ def test_accuracies_equal_a_loop_over_single_images(name: str) -> None:
 
     row = metrics.accuracies(classify, tasks, range(3), torch.device("cpu"))
     for t in range(3):
-        samples, own = tasks.held_out(t), tasks.classes(t)
+        examples, own = tasks.held_out(t), tasks.classes(t)
         anywhere = within = 0
-        for i in range(len(samples)):
-            image = normalise(samples.images[samples.rows[i]][None], tasks.benchmark)
+        for i in range(len(examples)):
+            image = standardise(examples.images[i : i + 1], tasks.benchmark)
             logits = classify(image)[0].tolist()
-            label = int(samples.labels[i])
+            label = int(examples.labels[i])
             anywhere += max(range(10), key=lambda c: logits[c]) == label
             within += max(own, key=lambda c: logits[c]) == label
         if name == "seq_digits":
-            assert row["class_il"][t] == pytest.approx(100 * anywhere / len(samples))
-            assert row["task_il"][t] == pytest.approx(100 * within / len(samples))
+            assert row["class_il"][t] == pytest.approx(100 * anywhere / len(examples))
+            assert row["task_il"][t] == pytest.approx(100 * within / len(examples))
         else:
             assert list(row) == ["domain_il"]
-            assert row["domain_il"][t] == pytest.approx(100 * anywhere / len(samples))
+            assert row["domain_il"][t] == pytest.approx(100 * anywhere / len(examples))

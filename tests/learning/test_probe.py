@@ -6,19 +6,20 @@ import pytest
 import torch
 from scipy.stats import chisquare
 
+from co2l.data import buffer
 from co2l.data.benchmarks import benchmark
-from co2l.data.buffer import Buffer, Union
-from co2l.data.randomness import stream
+from co2l.data.examples import concatenate
+from co2l.data.randomness import generator_for
 from co2l.data.sources import data_root
 from co2l.data.streams import Split, open_stream
 from co2l.learning import metrics
 from co2l.learning.encoders import build_encoder, initialised
-from co2l.learning.probe import BalancedSampler, ProbeRecipe, train_probe
+from co2l.learning.probe import BalancedDraws, ProbeRecipe, train_probe
 
 
-def test_classes_are_drawn_evenly_and_then_their_samples() -> None:
-    labels = torch.tensor([3] * 100 + [5] * 10 + [9] * 2)[torch.randperm(112, generator=stream(1))]
-    drawn = BalancedSampler(labels).draw(30_000, stream(0))
+def test_classes_are_drawn_evenly_and_then_their_examples() -> None:
+    labels = torch.tensor([3] * 100 + [5] * 10 + [9] * 2)[torch.randperm(112, generator=generator_for(1))]
+    drawn = BalancedDraws(labels).draw(30_000, generator_for(0))
     assert chisquare([int((labels[drawn] == c).sum()) for c in (3, 5, 9)]).pvalue > 1e-4
     for c in (3, 5, 9):
         members = (labels == c).nonzero().squeeze(1)
@@ -37,9 +38,10 @@ def test_learns_from_task_and_buffer_without_touching_the_encoder(augmented: boo
     tasks = open_stream("seq_digits", split=Split("search"), seed=0, data=data_root(None))
     encoder = initialised(lambda: build_encoder("digits_conv", spec.image_shape, 64), 0)
     before = {name: value.clone() for name, value in encoder.state_dict().items()}
-    buffer = Buffer.empty(spec.image_shape).take(tasks.train(0), 0, 60, "class_balanced", stream(0))
+    memory = buffer.add(buffer.empty(spec.image_shape), tasks.train(0), 60, "class_balanced", generator_for(0))
+    task = tasks.train(1)
     recipe = ProbeRecipe(epochs=20, lr=1.0, batch_size=64, augmented=augmented)
-    probe = train_probe(encoder, spec, Union(tasks.train(1), 1, buffer), recipe, seed=0, t=1)
+    probe = train_probe(encoder, spec, concatenate([task, memory]), len(task), recipe, seed=0, t=1)
     row = metrics.accuracies(probe, tasks, range(2), torch.device("cpu"))
     assert min(row["class_il"]) > 70  # random features of digits are nearly separable; chance is 25
     assert all(torch.equal(value, before[name]) for name, value in encoder.state_dict().items())

@@ -114,7 +114,7 @@ def test_state_partial_and_record_of_a_key_live_side_by_side(store: Store, root:
     store.save_state(KEY, example(1), partial=True)
     assert not store.has_state(KEY)
     store.save_state(KEY, example(2))
-    store.save_record(KEY, {"accuracy": [0.5]})
+    store.save_measurement(KEY, {"accuracy": [0.5]})
     assert store.has_state(KEY)
     assert_same_bits(store.load_state(KEY, partial=True), example(1))
     assert_same_bits(store.load_state(KEY), example(2))
@@ -122,13 +122,13 @@ def test_state_partial_and_record_of_a_key_live_side_by_side(store: Store, root:
     assert files(root) == [f"{KEY}.json", f"{KEY}.state"]
     store.delete_state(KEY)
     assert not store.has_state(KEY)
-    assert store.load_record(KEY) == {"accuracy": [0.5]}
+    assert store.load_measurement(KEY) == {"accuracy": [0.5]}
 
 
 def test_what_is_absent_is_none_and_may_be_deleted(store: Store, root: str) -> None:
     assert store.load_state(KEY) is None
     assert store.load_state(KEY, partial=True) is None
-    assert store.load_record(KEY) is None
+    assert store.load_measurement(KEY) is None
     assert not store.has_state(KEY)
     store.delete_state(KEY)
     store.delete_state(KEY, partial=True)
@@ -137,11 +137,11 @@ def test_what_is_absent_is_none_and_may_be_deleted(store: Store, root: str) -> N
 
 def test_a_record_comes_back_and_is_plain_json(store: Store, root: str) -> None:
     record = {"z": [0.1, 1e-05, 1 / 3, -0.0], "a": {"name": "é\n", "none": None, "big": 2**70}, "ok": True}
-    store.save_record(KEY, record)
-    assert repr(Store(root).load_record(KEY)) == repr(record)
-    assert json.loads(read(root, f"{KEY}.json"))["record"] == record
-    store.save_record(KEY, {"diverged": math.nan})
-    assert repr(store.load_record(KEY)) == repr({"diverged": math.nan})
+    store.save_measurement(KEY, record)
+    assert repr(Store(root).load_measurement(KEY)) == repr(record)
+    assert json.loads(read(root, f"{KEY}.json"))["measurement"] == record
+    store.save_measurement(KEY, {"diverged": math.nan})
+    assert repr(store.load_measurement(KEY)) == repr({"diverged": math.nan})
 
 
 def test_model_and_optimiser_continue_from_their_stored_state(store: Store) -> None:
@@ -188,8 +188,8 @@ def test_a_key_that_is_no_key_is_refused(store: Store, root: str, key: str) -> N
         lambda: store.save_state(key, {}),
         lambda: store.has_state(key),
         lambda: store.delete_state(key),
-        lambda: store.load_record(key),
-        lambda: store.save_record(key, {}),
+        lambda: store.load_measurement(key),
+        lambda: store.save_measurement(key, {}),
     ):
         with pytest.raises(ValueError, match="hexadecimal"):
             attempt()
@@ -197,15 +197,15 @@ def test_a_key_that_is_no_key_is_refused(store: Store, root: str, key: str) -> N
 
 
 def damaged(content: bytes) -> Iterator[bytes]:
-    """Cut off at many places, one bit flipped at many places, emptied, grown, or another file altogether."""
-    places = sorted({*range(0, 120, 7), *random.Random(0).sample(range(len(content)), 40), len(content) - 1})
-    yield from (content[:place] for place in places if place < len(content))
-    for place in places:
-        if place < len(content):
-            flipped = bytes([content[place] ^ (1 << place % 8)])
-            yield content[:place] + flipped + content[place + 1 :]
+    """Cut off at many offsets, one bit flipped at many offsets, emptied, grown, or another file altogether."""
+    offsets = sorted({*range(0, 120, 7), *random.Random(0).sample(range(len(content)), 40), len(content) - 1})
+    yield from (content[:offset] for offset in offsets if offset < len(content))
+    for offset in offsets:
+        if offset < len(content):
+            flipped = bytes([content[offset] ^ (1 << offset % 8)])
+            yield content[:offset] + flipped + content[offset + 1 :]
     yield content + b"\0"
-    yield content.replace(b" 1", b" 2", 1)
+    yield content.replace(b" 2", b" 1", 1)
     yield b"{}\n"
     yield b"[]"
 
@@ -230,22 +230,22 @@ def test_a_damaged_record_is_reported_deleted_and_can_be_saved_again(
     store: Store, root: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     record = {"accuracy": [[97.5, 1e-05], [0.25, 3]], "benchmark": "digits", "seed": 17}
-    store.save_record(KEY, record)
+    store.save_measurement(KEY, record)
     content = read(root, f"{KEY}.json")
     every_bit = [
-        content[:place] + bytes([content[place] ^ (1 << bit)]) + content[place + 1 :]
-        for place in range(len(content))
+        content[:offset] + bytes([content[offset] ^ (1 << bit)]) + content[offset + 1 :]
+        for offset in range(len(content))
         for bit in range(8)
     ]
-    every_cut = [content[:place] for place in range(len(content))]
+    every_cut = [content[:offset] for offset in range(len(content))]
     for bad in [*every_bit, *every_cut, b"[]", b"{}", b'{"record": 3}', b"[" * 100_000, content + b" "]:
         overwrite(root, f"{KEY}.json", bad)
         caplog.clear()
-        assert store.load_record(KEY) is None
+        assert store.load_measurement(KEY) is None
         assert [entry.levelno for entry in caplog.records] == [logging.WARNING]
         assert files(root) == []
-    store.save_record(KEY, record)
-    assert store.load_record(KEY) == record
+    store.save_measurement(KEY, record)
+    assert store.load_measurement(KEY) == record
 
 
 class Malicious:
@@ -271,7 +271,9 @@ def test_a_forged_state_with_a_valid_checksum_is_not_executed(
     else:
         torch.save({"weight": Malicious(trace)} if through == "torch" else torch.zeros(3), buffer)
     payload = buffer.getvalue()
-    header = f"co2l-state 1 {hashlib.sha256(payload).hexdigest()} {len(payload):020d}\n"
+    name = "ab.state"
+    sha256 = hashlib.sha256(name.encode() + payload).hexdigest()
+    header = f"co2l-state 2 {sha256} {len(payload):020d} {name}\n"
     overwrite(root, "ab.state", header.encode() + payload)
     assert store.load_state("ab") is None
     assert not trace.exists()
@@ -309,6 +311,46 @@ def test_an_interrupted_save_leaves_the_former_state_and_nothing_else(
     assert files(root) == [f"{KEY}.state"]
 
 
+@pytest.mark.parametrize("kind", ["state", "partial", "json"])
+def test_a_file_under_another_key_is_not_taken_for_it(kind: str, tmp_path: Path) -> None:
+    """Two files that somebody swapped are whole, and each is what the other should be."""
+    store, one, two = Store(tmp_path), "aa/01", "aa/02"
+    for key, value in ((one, 1), (two, 2)):
+        if kind == "json":
+            store.save_measurement(key, {"value": value})
+        else:
+            store.save_state(key, {"value": value}, partial=kind == "partial")
+    first, second = (tmp_path / f"{key}.{kind}" for key in (one, two))
+    aside = first.rename(tmp_path / "aside")
+    second.rename(first)
+    aside.rename(second)
+    for key in (one, two):
+        found = store.load_measurement(key) if kind == "json" else store.load_state(key, partial=kind == "partial")
+        assert found is None
+
+
+def test_the_middle_of_a_stage_is_not_taken_for_its_end(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.save_state(KEY, {"value": 1}, partial=True)
+    (tmp_path / f"{KEY}.partial").rename(tmp_path / f"{KEY}.state")
+    assert store.load_state(KEY) is None
+
+
+@pytest.mark.parametrize("root_given", ["file", "file/below", "/dev/null", "foo://x", ""])
+def test_a_store_that_cannot_work_is_refused_when_it_is_tried(root_given: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    root = root_given if root_given.startswith(("/", "foo")) else f"{tmp_path}/{root_given}" if root_given else ""
+    with pytest.raises(Co2lError) as error:
+        Store(root).check()
+    assert "\n" not in str(error.value)
+    assert (tmp_path / "file").read_text() == "not a folder"
+
+
+def test_trying_a_store_leaves_nothing_in_it(tmp_path: Path) -> None:
+    Store(tmp_path / "store").check()
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
 def test_leftovers_of_killed_writers_are_swept_after_a_day(tmp_path: Path) -> None:
     store = Store(tmp_path)
     store.save_state(KEY, example())
@@ -330,13 +372,13 @@ def test_opening_a_store_creates_nothing_and_a_relative_root_stays_put(
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    store.save_record(KEY, {})
+    store.save_measurement(KEY, {})
     assert (tmp_path / "runs" / f"{KEY}.json").exists()
 
 
 def test_a_store_travels_to_other_processes(store: Store) -> None:
-    store.save_record(KEY, {"a": 1})
-    assert pickle.loads(pickle.dumps(store)).load_record(KEY) == {"a": 1}
+    store.save_measurement(KEY, {"a": 1})
+    assert pickle.loads(pickle.dumps(store)).load_measurement(KEY) == {"a": 1}
 
 
 def test_an_unknown_kind_of_url_is_a_users_error() -> None:
@@ -444,11 +486,11 @@ def test_a_full_disk_keeps_what_was_there_and_says_what_to_do(tiny_disk: Path) -
     assert files(str(tiny_disk)) == [f"{KEY}.state"]
     (tiny_disk / "filler").write_bytes(bytes(1_500_000))
     with pytest.raises(Co2lError):
-        store.save_record(KEY, {"long": "x" * 600_000})
+        store.save_measurement(KEY, {"long": "x" * 600_000})
     assert_same_bits(store.load_state(KEY), example())
-    assert store.load_record(KEY) is None
+    assert store.load_measurement(KEY) is None
     (tiny_disk / "filler").unlink()
-    store.save_record(KEY, {"long": "x" * 600_000})
+    store.save_measurement(KEY, {"long": "x" * 600_000})
 
 
 def save_with_limit(root: str, answers: Any) -> None:

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-import archives
 import pytest
+import sample_studies
 
 from co2l.errors import Co2lError
 from co2l.reporting.compare import compare, find, lines
-from co2l.search.archive import Archive
+from co2l.search.record.reader import StudyReader
 
 
 @pytest.fixture(scope="module")
-def archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
+def reader(tmp_path_factory: pytest.TempPathFactory) -> StudyReader:
     root = tmp_path_factory.mktemp("runs")
-    archives.record(root, "s", archives.search(), archives.made_up)
+    sample_studies.record(root, "s", sample_studies.search(), sample_studies.made_up)
     axes = {"distillation": ["ird", "none"]}
-    archives.record(root, "ablation.test", archives.evaluation(axes), archives.made_up)
-    cifar = archives.evaluation({"eta": [0.5]}, seeds=1, benchmark="seq_cifar10")
-    archives.record(root, "cifar.test", cifar, lambda *_: 60.0)
-    return Archive(archives.url(root))
+    sample_studies.record(root, "ablation.test", sample_studies.evaluation(axes), sample_studies.made_up)
+    cifar = sample_studies.evaluation({"eta": [0.5]}, seeds=1, benchmark="seq_cifar10")
+    sample_studies.record(root, "cifar.test", cifar, lambda *_: 60.0)
+    return StudyReader(sample_studies.url(root))
 
 
-def test_two_configurations_of_one_evaluation(archive: Archive) -> None:
+def test_two_configurations_of_one_evaluation(reader: StudyReader) -> None:
     names = "ablation:distillation=ird", "ablation.test:distillation=none"
-    found = compare(find(archive, names[0]), find(archive, names[1]))
+    found = compare(find(reader, names[0]), find(reader, names[1]))
     assert [each.scenario for each in found] == ["class_il", "task_il"]
     assert found[0].test.difference.mean == pytest.approx(20.0)
     assert found[0].test.seeds == (0, 1, 2)
@@ -43,12 +43,12 @@ def test_two_configurations_of_one_evaluation(archive: Archive) -> None:
         ("ablatio", "unknown study 'ablatio'"),
     ],
 )
-def test_what_is_not_one_configuration_is_said(archive: Archive, wanted: str, message: str) -> None:
+def test_what_is_not_one_configuration_is_said(reader: StudyReader, wanted: str, message: str) -> None:
     with pytest.raises(Co2lError) as error:
-        find(archive, wanted)
+        find(reader, wanted)
     assert message in str(error.value)
 
 
-def test_benchmarks_are_not_compared(archive: Archive) -> None:
+def test_benchmarks_are_not_compared(reader: StudyReader) -> None:
     with pytest.raises(Co2lError, match="one is on seq_cifar10, the other on seq_digits"):
-        compare(find(archive, "cifar"), find(archive, "ablation:distillation=ird"))
+        compare(find(reader, "cifar"), find(reader, "ablation:distillation=ird"))

@@ -5,20 +5,22 @@ from __future__ import annotations
 import re
 import statistics
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import archives
 import pytest
+import sample_studies
 
 from co2l.errors import Co2lError
-from co2l.reporting import exhibits
+from co2l.reporting import paper_figures, paper_tables
 from co2l.reporting.document import Figure, Gap, Report, Section, Table
-from co2l.reporting.experiments import EXPERIMENTS, TABLE_1
+from co2l.reporting.experiments import EXPERIMENTS, TABLE_1, fill
 from co2l.reporting.gather import read, report
-from co2l.search.archive import Archive
-from co2l.search.space import load
-from co2l.search.study import Record
+from co2l.search.record.entries import Cost
+from co2l.search.record.reader import StudyReader
+from co2l.search.record.study import StudyRecord
+from co2l.search.space.space import load
 
 Row = list[str]
 
@@ -26,7 +28,7 @@ Row = list[str]
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
-    archives.fill(folder)
+    sample_studies.fill(folder)
     return folder
 
 
@@ -36,7 +38,9 @@ def whole(root: Path) -> Report:
 
 
 def made(root: Path, *names: str) -> Report:
-    return report(read(Archive(archives.url(root)), names, root="runs", store=f"{root}/store"), title="t", about="a")
+    return report(
+        read(StudyReader(sample_studies.url(root)), names, root="runs", store=f"{root}/store"), title="t", about="a"
+    )
 
 
 def section(of: Report, name: str) -> Section:
@@ -45,7 +49,7 @@ def section(of: Report, name: str) -> Section:
 
 def table(of: Report, name: str, nth: int = 0) -> list[Row]:
     found = [block for block in section(of, name).walk() if isinstance(block, Table)]
-    return [[cell.text for cell in row] for row in found[nth].rows]
+    return [[item.text for item in row] for row in found[nth].rows]
 
 
 def gaps(of: Report, name: str) -> str:
@@ -54,7 +58,7 @@ def gaps(of: Report, name: str) -> str:
 
 def shown(settings: Mapping[str, Any], **changes: Any) -> str:
     """mean ± std of the made-up accuracies over three seeds, worked out apart."""
-    values = [archives.made_up({**settings, **changes}, seed) for seed in range(3)]
+    values = [sample_studies.made_up({**settings, **changes}, seed) for seed in range(3)]
     return f"{statistics.mean(values):.2f} ± {statistics.stdev(values):.2f}"
 
 
@@ -99,9 +103,24 @@ def test_table_1_has_a_row_per_method_run_or_not(whole: Report) -> None:
     assert "Nothing was evaluated on Seq-CIFAR-10. python -m co2l.evaluate" in said
 
 
+def test_a_method_that_the_paper_lacks_has_its_own_row(root: Path) -> None:
+    found = read(StudyReader(sample_studies.url(root)), [], root="runs", store="")
+    (table_1,) = [each for each in fill(TABLE_1, found.evaluated) if each.benchmark == "seq_digits"]
+    plugged = replace(table_1, rows={**table_1.rows, "plugged": table_1.rows["co2l"]})
+    shown = paper_tables.paper_table(plugged)
+    rows = [(row[0].text, row[1].text, row[2].text) for row in shown.rows]
+    own = [row for row in rows if row[1] == "plugged (not in the paper)"]
+    assert [(buffer, ours) for buffer, _, ours in own] == [(row[0], row[2]) for row in rows if row[1] == "Co²L"]
+    captions = [block.caption for block in paper_figures.matrices([plugged]) if isinstance(block, Figure)]
+    assert any(caption.startswith("plugged (not in the paper), buffer ") for caption in captions)
+
+
 def test_a_method_that_cannot_serve_a_benchmark_is_not_missed_there(tmp_path: Path) -> None:
-    archives.record(
-        tmp_path, "r.test", archives.evaluation({"buffer_size": [100]}, benchmark="r_digits"), archives.made_up
+    sample_studies.record(
+        tmp_path,
+        "r.test",
+        sample_studies.evaluation({"buffer_size": [100]}, benchmark="r_digits"),
+        sample_studies.made_up,
     )
     whole = made(tmp_path)
     ours = {row[1]: row[2] for row in table(whole, "table_1")}
@@ -115,20 +134,20 @@ def test_a_method_that_cannot_serve_a_benchmark_is_not_missed_there(tmp_path: Pa
 def test_orderings_are_computed(whole: Report) -> None:
     found = {(row[0], row[1], row[2]): row for row in table(whole, "orderings")}
     row = found["IRD beats SEED", "`seq_digits`, buffer 100", "Class-IL"]
-    assert row[3:6] == ["✓ appears", "+12.15", "+11.00"]  # 65.57 - 53.42 in the paper, 20 - 9 made up
+    assert row[3:6] == ["✓ holds", "+12.15", "+11.00"]  # 65.57 - 53.42 in the paper, 20 - 9 made up
     assert found["Co²L beats every baseline", "–", "–"][3] == "– not run"
 
 
 def test_an_ordering_that_is_reversed_is_said_to_be(tmp_path: Path) -> None:
-    space = archives.evaluation({"supcon": ["symmetric", "asymmetric"]})
-    archives.record(
+    space = sample_studies.evaluation({"supcon": ["symmetric", "asymmetric"]})
+    sample_studies.record(
         tmp_path, "s.test", space, lambda settings, seed: 50.0 + seed + 5 * (settings["supcon"] == "symmetric")
     )
     whole = made(tmp_path)
     (found,) = [
         row for row in table(whole, "orderings") if row[0] == "Asymmetric SupCon helps" and row[2] == "Class-IL"
     ]
-    assert found[3] == "✗ does not appear"
+    assert found[3] == "✗ does not hold"
     assert found[5] == "−5.00"
 
 
@@ -147,50 +166,50 @@ def test_selected_settings_stand_beside_the_papers(whole: Report) -> None:
 
 def test_methods_without_a_buffer_have_their_rows_too(tmp_path: Path) -> None:
     for name, reached in {"finetune": 20.0, "joint": 95.0}.items():
-        searched = archives.search(axes={"eta": [0.1]}, method=name, selection={})
-        archives.record(tmp_path, name, searched, lambda *_, reached=reached: reached)
-        tested = archives.evaluation({"eta": [0.1]}, method=name)
-        archives.record(tmp_path, f"{name}.test", tested, lambda *_, reached=reached: reached)
+        searched = sample_studies.search(axes={"eta": [0.1]}, method=name, selection={})
+        sample_studies.record(tmp_path, name, searched, lambda *_, reached=reached: reached)
+        tested = sample_studies.evaluation({"eta": [0.1]}, method=name)
+        sample_studies.record(tmp_path, f"{name}.test", tested, lambda *_, reached=reached: reached)
     whole = made(tmp_path)
     assert [row[0] for row in table(whole, "table_4")] == ["eta", "validation score (%)"]
     assert not gaps(whole, "table_4")
     captions = {block.caption for block in section(whole, "matrices").walk() if isinstance(block, Figure)}
     named = "Finetune (lower bound)", "Joint (upper bound)"
-    assert captions == {f"{name}, `seq_digits`: mean over 3 seeds." for name in named}
+    assert captions == {f"{name}, `seq_digits`: by the fast probe, mean over 3 seeds." for name in named}
     for name, reached in zip(named, ("20.00", "95.00"), strict=True):
         (row,) = [row for row in table(whole, "table_1") if name in row]
-        assert any(cell.startswith(reached) for cell in row)
+        assert any(item.startswith(reached) for item in row)
 
 
 def test_the_price_is_added_up(whole: Report) -> None:
-    rows = {row[0]: row[1:] for row in table(whole, "price")}
-    assert rows["`seq_digits`"] == ["search", "8", "160", "320", "67%", "0.01"]  # 8 cells of 20 + 40 epochs and 3 s
-    cells = 8 + 3 * (2 + 4 + 4 + 4 + 6)
-    assert rows["all"][1:3] == [str(cells), f"{20 * cells:,}"]
+    rows = {row[0]: row[1:] for row in table(whole, "cost")}
+    assert rows["`seq_digits`"] == ["search", "8", "160", "320", "67%", "0.01"]  # 8 trials of 20 + 40 epochs and 3 s
+    trials = 8 + 3 * (2 + 4 + 4 + 4 + 6)
+    assert rows["all"][1:3] == [str(trials), f"{20 * trials:,}"]
 
 
 def test_a_study_brings_its_evaluation(root: Path) -> None:
     whole = made(root, "seq_digits")
     assert {row[0] for row in table(whole, "overview", 1)} == {"`seq_digits`", "`seq_digits.test`"}
-    assert "No evaluation holds two rows of Table 2" in gaps(whole, "table_2")
+    assert "No evaluation has two rows of Table 2" in gaps(whole, "table_2")
     with pytest.raises(Co2lError, match="unknown study 'seq_digts'"):
         made(root, "seq_digts")
 
 
 def test_a_study_that_is_not_finished_says_so(tmp_path: Path) -> None:
-    space = archives.search()
-    archives.record(tmp_path, "s", space, archives.made_up, list(space.cells())[:1])
+    space = sample_studies.search()
+    sample_studies.record(tmp_path, "s", space, sample_studies.made_up, list(space.trials())[:1])
     whole = made(tmp_path)
-    assert "Study `s` is unfinished: 7 of its cells are left" in gaps(whole, "table_4")
+    assert "Study `s` is unfinished: 7 of its trials are left" in gaps(whole, "table_4")
     assert "--study s" in gaps(whole, "table_4")
 
 
 def test_a_study_without_a_selection_says_so(tmp_path: Path) -> None:
-    space = archives.search(axes={"eta": [0.01]}, selection={}, retries=0)
-    record = Record.open(archives.url(tmp_path), "s", space)
-    (cell,) = space.cells()
-    record.begin(cell)
-    record.fail(cell, "it broke")
+    space = sample_studies.search(axes={"eta": [0.01]}, selection={}, retries=0)
+    record = StudyRecord.open(sample_studies.url(tmp_path), "s", space)
+    (trial,) = space.trials()
+    record.begin(trial)
+    record.fail(trial, "it broke", Cost())
     whole = made(tmp_path)
     assert "Study `s` has no selection" in gaps(whole, "table_4")
     assert "no history" in gaps(whole, "searches")
@@ -199,18 +218,19 @@ def test_a_study_without_a_selection_says_so(tmp_path: Path) -> None:
 def test_benchmarks_are_kept_apart(tmp_path: Path) -> None:
     axes = {"supcon": ["symmetric", "asymmetric"]}
     for benchmark in ("seq_digits", "seq_cifar10"):
-        space = archives.evaluation(axes, benchmark=benchmark, settings={"buffer_size": 200})
-        archives.record(tmp_path, f"{benchmark}.test", space, lambda _, seed: 60.0 + seed)
+        space = sample_studies.evaluation(axes, benchmark=benchmark, settings={"buffer_size": 200})
+        sample_studies.record(tmp_path, f"{benchmark}.test", space, lambda _, seed: 60.0 + seed)
     whole = made(tmp_path)
     captions = [block.caption for block in section(whole, "table_3").walk() if isinstance(block, Table)]
-    assert captions == ["Table 3 on Seq-CIFAR-10: accuracy in percent", "Table 3 on `seq_digits`: accuracy in percent"]
+    told = "accuracy after the last task in percent"
+    assert captions == [f"Table 3 on Seq-CIFAR-10: {told}", f"Table 3 on `seq_digits`: {told}"]
     symmetric, asymmetric = table(whole, "table_3")
     assert symmetric[:5] == ["200", "original (L^sup)", "61.00 ± 1.00", "60.49 ± 0.72", "+0.51"]
     assert asymmetric[4] == "−4.57"
 
 
 def test_an_empty_study_leaves_gaps_everywhere(tmp_path: Path) -> None:
-    Record.open(archives.url(tmp_path), "s", archives.search())
+    StudyRecord.open(sample_studies.url(tmp_path), "s", sample_studies.search())
     whole = made(tmp_path)
     for name in ("table_1", "table_2", "table_3", "table_4", "table_6", "figure_3", "figure_4", "figure_5", "matrices"):
         assert gaps(whole, name), name
@@ -221,16 +241,16 @@ def test_a_section_that_breaks_is_a_gap(root: Path, monkeypatch: pytest.MonkeyPa
     def broken(*_: object) -> None:
         raise RuntimeError("no pens left")
 
-    monkeypatch.setattr(exhibits, "figure_4", broken)
+    monkeypatch.setattr(paper_figures, "figure_4", broken)
     whole = made(root, "seq_digits")
-    assert gaps(whole, "figure_4").startswith("This could not be made (RuntimeError: no pens left).")
+    assert gaps(whole, "figure_4").startswith("This section failed (RuntimeError: no pens left).")
     assert table(whole, "table_1")
 
 
 @pytest.mark.parametrize("benchmark", ["seq_cifar10", "seq_tiny_imagenet", "r_mnist", "seq_digits", "r_digits"])
 def test_the_space_of_a_missing_baseline_is_there(benchmark: str, tmp_path: Path) -> None:
-    space = archives.evaluation({"buffer_size": [200]}, benchmark=benchmark)
-    archives.record(tmp_path, "r.test", space, lambda *_: 60.0)
+    space = sample_studies.evaluation({"buffer_size": [200]}, benchmark=benchmark)
+    sample_studies.record(tmp_path, "r.test", space, lambda *_: 60.0)
     (file,) = re.findall(r"--space (\S+/er\.yaml)", gaps(made(tmp_path), "table_1"))
     shipped = load(Path(__file__).parents[2] / file)
     assert (shipped.benchmark, shipped.method) == (benchmark, "er")
@@ -242,12 +262,12 @@ def test_the_spaces_that_fill_gaps_are_there(benchmark: str, tmp_path: Path) -> 
     shipped = Path(__file__).parents[2]
     for experiment in EXPERIMENTS:
         assert (shipped / experiment.file(benchmark)).is_file(), experiment.file(benchmark)
-    archives.record(
-        tmp_path, "r.test", archives.evaluation({"eta": [0.1]}, benchmark=benchmark, method="er"), lambda *_: 60.0
+    sample_studies.record(
+        tmp_path, "r.test", sample_studies.evaluation({"eta": [0.1]}, benchmark=benchmark, method="er"), lambda *_: 60.0
     )
     whole = made(tmp_path)
-    for place in (*(experiment.exhibit for experiment in EXPERIMENTS), "figure_5"):
-        named = re.findall(r"--space (\S+\.yaml)", gaps(whole, place))
+    for item in (*(experiment.item for experiment in EXPERIMENTS), "figure_5"):
+        named = re.findall(r"--space (\S+\.yaml)", gaps(whole, item))
         assert named
         assert all((shipped / file).is_file() for file in named), named
     assert TABLE_1.file(benchmark) in gaps(whole, "figure_5")

@@ -8,8 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import archives
 import pytest
+import sample_studies
 
 import co2l
 from co2l.errors import Co2lError
@@ -21,8 +21,10 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("work") / "runs"
     root.mkdir()
-    archives.record(root, "seq_digits", archives.search(), archives.made_up)
-    archives.record(root, "seq_digits.test", archives.evaluation({"buffer_size": [50, 100]}), archives.made_up)
+    sample_studies.record(root, "seq_digits", sample_studies.search(), sample_studies.made_up)
+    sample_studies.record(
+        root, "seq_digits.test", sample_studies.evaluation({"buffer_size": [50, 100]}), sample_studies.made_up
+    )
     return root
 
 
@@ -35,7 +37,7 @@ def test_what_was_selected(root: Path) -> None:
     assert co2l.load_study(str(root), "seq_digits.test").best() == []
 
 
-def test_every_cell_is_a_row(root: Path) -> None:
+def test_every_trial_is_a_row(root: Path) -> None:
     frame = co2l.load_study(f"sqlite:///{root}/study.db", "seq_digits").frame()
     assert frame.shape[0] == 8
     assert set(frame["status"]) == {"done"}

@@ -35,7 +35,7 @@ def pairs(tree: Any) -> list[list[float]]:
 
 @pytest.mark.parametrize("table", SUMS)
 def test_no_number_is_missing_or_misread(table: str) -> None:
-    found = pairs(paper().exhibits[table].content["values"])
+    found = pairs(paper().items[table].content["values"])
     n, means, stds = SUMS[table]
     assert len(found) == n
     assert sum(mean for mean, _ in found) == pytest.approx(means, abs=1e-6)
@@ -46,22 +46,22 @@ def test_no_number_is_missing_or_misread(table: str) -> None:
 def test_numbers_stand_in_their_row(
     table: str, buffer: int, row: str, benchmark: str, scenario: str, mean: float, std: float
 ) -> None:
-    assert paper().exhibits[table].value(buffer, row, benchmark, scenario) == Printed(mean, std)
+    assert paper().items[table].value(buffer, row, benchmark, scenario) == Printed(mean, std)
 
 
 def test_co2l_is_the_same_in_all_tables() -> None:
-    exhibits = paper().exhibits
+    items = paper().items
     for table, row in (("table_2", "d"), ("table_3", "asymmetric"), ("table_6", "ird")):
-        exhibit = exhibits[table]
-        for buffer in exhibit.buffers:
-            for benchmark, scenarios in exhibit.content["values"][buffer][row].items():
+        printed = items[table]
+        for buffer in printed.buffers:
+            for benchmark, scenarios in printed.content["values"][buffer][row].items():
                 for scenario in scenarios:
-                    expected = exhibits["table_1"].value(buffer, "co2l", benchmark, scenario)
-                    assert exhibit.value(buffer, row, benchmark, scenario) == expected
+                    expected = items["table_1"].value(buffer, "co2l", benchmark, scenario)
+                    assert printed.value(buffer, row, benchmark, scenario) == expected
 
 
 def test_what_the_paper_leaves_out_is_none() -> None:
-    table = paper().exhibits["table_1"]
+    table = paper().items["table_1"]
     assert table.value(200, "gem", "seq_tiny_imagenet", "class_il") is None
     assert table.value(200, "icarl", "r_mnist", "domain_il") is None
     assert table.value(300, "er", "r_mnist", "domain_il") is None

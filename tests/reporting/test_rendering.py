@@ -10,7 +10,7 @@ import pytest
 from matplotlib.figure import Figure as Drawing
 
 from co2l.reporting import html, markdown
-from co2l.reporting.document import Cell, Column, Figure, Gap, Report, Section, Table, Text
+from co2l.reporting.document import Column, Figure, Gap, Item, Report, Section, Table, Text
 from co2l.reporting.publish import files, write
 
 
@@ -23,7 +23,7 @@ def drawing() -> Drawing:
 @pytest.fixture
 def report() -> Report:
     columns = (Column("row"), Column("ours", "Class-IL"), Column("paper", "Class-IL"))
-    rows = ((Cell("<a> & b|c"), Cell("1.00 ± 0.10", "strong", below="[0.9, 1.1]"), Cell("2.00", "paper")),)
+    rows = ((Item("<a> & b|c"), Item("1.00 ± 0.10", "strong", below="[0.9, 1.1]"), Item("2.00", "paper")),)
     table = Table("A caption with `code`", columns, rows, notes=("A note.",))
     figures = (Figure("first", "One.", drawing(), "a rising line"), Figure("second", "Two.", drawing(), 'say "two"'))
     return Report(
@@ -33,6 +33,7 @@ def report() -> Report:
             Section("whole", "Whole", (Text("Plain `x < y` text."), table, *figures)),
             Section("holes", "Holes", (), (Section("hole", "Hole", (Gap("Nothing here.", "python -m co2l.tune"),)),)),
         ),
+        "python -m co2l.report --root runs",
     )
 
 
@@ -103,16 +104,26 @@ def test_markdown_has_the_same_content(report: Report) -> None:
     assert "| row | Class-IL: ours | Class-IL: paper |" in lines
     assert r"| <a> & b\|c | **1.00 ± 0.10** ([0.9, 1.1]) | *2.00* |" in lines
     assert "![a rising line](figures/first.png)" in lines
-    assert "> **Gap.** Nothing here. Fill it with `python -m co2l.tune`" in lines
+    assert "> **Gap.** Nothing here. To fill it: `python -m co2l.tune`" in lines
 
 
-def test_figures_are_files_in_both_formats(report: Report, tmp_path: Path) -> None:
+def test_figures_are_files_for_a_page_and_for_a_paper(report: Report, tmp_path: Path) -> None:
     (tmp_path / "figures").mkdir()
     (tmp_path / "figures" / "of_an_earlier_report.png").write_bytes(b"")
     content = files(report)
     write(tmp_path, content)
     found = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
-    drawn = {f"figures/{name}.{kind}" for name in ("first", "second") for kind in ("png", "svg")}
+    drawn = {f"figures/{name}.{kind}" for name in ("first", "second") for kind in ("png", "svg", "pdf")}
     assert found == {"report.html", "report.md", *drawn}
     assert (tmp_path / "figures" / "first.png").read_bytes().startswith(b"\x89PNG")
     assert files(report) == content  # the same report is the same bytes
+    paper = (tmp_path / "figures" / "first.pdf").read_bytes()
+    assert paper.startswith(b"%PDF")
+    assert b"python -m co2l.report --root runs" in paper
+    assert b"/Subtype /Type3" not in paper, "publishers refuse such fonts"
+
+
+def test_every_figure_says_what_made_it(report: Report) -> None:
+    page = html.render(report)
+    for name in ("first", "second"):
+        assert f"<code>figures/{name}.pdf</code>, made by <code>python -m co2l.report --root runs</code>" in page

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from co2l.data.streams import Samples
+from co2l.data.examples import Examples
 from co2l.learning.config import Settings
 from co2l.learning.gradients import descend_along, gradient
 from co2l.learning.methods.rehearsal import EqualTaskShares, ReplaySettings
@@ -25,13 +25,13 @@ class AGEM(EqualTaskShares):
     settings_type: ClassVar[type[Settings]] = ReplaySettings
     settings: ReplaySettings
 
-    def learn(self, now: Samples, lr: float, generator: torch.Generator) -> dict[str, Tensor]:
+    def learn(self, now: Examples, lr: float, generator: torch.Generator) -> dict[str, Tensor]:
         loss = F.cross_entropy(self.network(self.view(now.images, generator)), now.labels)
         g = gradient(self.network, loss)
         losses = {"ce": loss}
         if len(self.memory):
             past = self.recall(self.settings.minibatch_size, generator)
-            losses["replay"] = F.cross_entropy(self.network(past.x), past.labels)
+            losses["replay"] = F.cross_entropy(self.network(self.view(past.images, generator)), past.labels)
             g = project(g, gradient(self.network, losses["replay"]))
         descend_along(g, self.network, self.optimiser, lr)
         return losses

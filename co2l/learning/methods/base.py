@@ -1,8 +1,8 @@
-"""What a method must answer so that the chain of stages can run, stop, resume and evaluate it.
+"""The interface of a method: what a run needs to train, stop, resume and evaluate it.
 
 A method learns one task at a time from `begin_task` to `end_task`. Its `state` after a task is all that the next
-task depends on. Random numbers come from streams named by (seed, task, epoch, step), so a step is a
-pure function of the state before it.
+task depends on. Random numbers come from generators named by (seed, task, epoch, step), so a step is a pure function
+of the state before it.
 """
 
 from __future__ import annotations
@@ -15,19 +15,27 @@ import torch
 from torch import Tensor, nn
 
 from co2l.data.benchmarks import Benchmark
-from co2l.data.buffer import Batch
-from co2l.data.streams import Samples
+from co2l.data.examples import Examples
 from co2l.learning.config import Settings
-from co2l.learning.encoders import build_encoder
+from co2l.learning.encoders import Encoder, build_encoder
 from co2l.learning.schedule import Constant, Schedule
 
-Revisited = Sequence[tuple[int, Samples]]  # tasks with all their training samples
+
+def encoder_for(settings: Settings, benchmark: Benchmark) -> Encoder:
+    """The encoder that the settings ask for, for the benchmark's images."""
+    return build_encoder(
+        settings.encoder,
+        benchmark.image_shape,
+        settings.width,
+        precision=settings.precision,
+        recompute=settings.recompute,
+    )
 
 
 class Method(ABC):
     settings_type: ClassVar[type[Settings]]
     scenarios: ClassVar[frozenset[str]] = frozenset({"class", "domain"})
-    jointly: ClassVar[bool] = False  # learns in the last stage only, and there from all tasks' samples at once
+    jointly: ClassVar[bool] = False  # learns in the last stage only, and there from all tasks' examples at once
 
     @classmethod
     @abstractmethod
@@ -48,36 +56,36 @@ class Method(ABC):
         """The epochs and learning rates of task `t` (0-based)."""
 
     @abstractmethod
-    def begin_task(self, t: int, task: Samples) -> None:
-        """Take up task `t`; its samples are on the method's device and at hand until `end_task`."""
+    def begin_task(self, t: int, task: Examples) -> None:
+        """Start task `t`; its examples are on the method's device and available until `end_task`."""
 
     @abstractmethod
     def draw(self, epoch: int) -> list[Tensor]:
-        """The index batches of an epoch (1-based)."""
+        """The batches of an epoch (1-based): indices of D, on the method's device."""
 
     @abstractmethod
     def step(self, batch: Tensor, lr: float, generator: torch.Generator) -> dict[str, Tensor]:
         """One update; returns the losses by name, without waiting for the device."""
 
     def views(self, batch: Tensor) -> int:
-        """How many augmented images a step makes of `batch`, for the speed that is shown."""
+        """How many augmented images a step makes of `batch`, for the displayed speed."""
         return len(batch)
 
     @abstractmethod
-    def end_task(self, t: int, task: Samples) -> None:
+    def end_task(self, t: int, task: Examples) -> None:
         """Keep of task `t` what later tasks may use. Runs before task t+1, and never after the last one."""
 
     @abstractmethod
-    def classifier(self, t: int, task: Samples, probe: str, revisited: Revisited = ()) -> nn.Sequential:
-        """Encoder and head after task `t`, normalised images to a logit per class: its own, or a probe trained now.
+    def classifier(self, t: int, task: Examples, probe: str, revisited: Sequence[Examples] = ()) -> nn.Sequential:
+        """Encoder and head after task `t`, standardised images to a logit per class: its own, or a probe trained now.
 
-        `revisited` are the other tasks of `revisits`, whose samples take the place of what the method remembers.
+        `revisited` are the examples of the other tasks of `revisits`; they replace what the method remembers.
         """
 
     def revisits(self, t: int) -> range | None:
-        """The tasks whose training samples the probe after task `t` sees, and that it is judged on.
+        """The tasks whose training examples the probe after task `t` sees, and that it is evaluated on.
 
-        None for the usual: it sees task `t` and what the method remembers, and is judged on the tasks so far.
+        None for the usual: it sees task `t` and what the method remembers, and is evaluated on the tasks so far.
         """
         del t
         return None
@@ -85,11 +93,11 @@ class Method(ABC):
     @classmethod
     def blank_classifier(cls, settings: Any, benchmark: Benchmark) -> nn.Sequential:
         """An encoder and a head of the shapes of `classifier`, into which its weights can be loaded."""
-        encoder = build_encoder(settings.encoder, benchmark.image_shape, settings.width)
+        encoder = encoder_for(settings, benchmark)
         return nn.Sequential(encoder, nn.Linear(encoder.dim, benchmark.num_classes))
 
-    def buffered(self) -> Batch | None:
-        """What the method remembers of past tasks, if it is samples."""
+    def buffered(self) -> Examples | None:
+        """What the method remembers of past tasks, if it is examples."""
         return None
 
     @classmethod

@@ -1,4 +1,4 @@
-"""What the baselines share: a network with one linear head, trained by SGD at a constant rate on one view per sample.
+"""What the baselines share: a network with one linear head, trained by SGD at a constant rate on one view per example.
 
 A baseline's module shows only its mechanism: what `learn` makes of a batch, and what is kept for later.
 """
@@ -6,21 +6,21 @@ A baseline's module shows only its mechanism: what `learn` makes of a batch, and
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from co2l.data import buffer
 from co2l.data.augmentation import augment, shift_and_flip
-from co2l.data.benchmarks import Benchmark, normalise
-from co2l.data.buffer import Buffer, Union
-from co2l.data.randomness import stream
-from co2l.data.streams import Samples
+from co2l.data.benchmarks import Benchmark, standardise
+from co2l.data.examples import Examples, batches, concatenate
+from co2l.data.randomness import generator_for
 from co2l.learning.config import Every, Probe, Settings
-from co2l.learning.encoders import Encoder, build_encoder, initialised
-from co2l.learning.methods.base import Method, Revisited
+from co2l.learning.encoders import Encoder, initialised
+from co2l.learning.methods.base import Method, encoder_for
 from co2l.learning.methods.baseline_defaults import defaults_of
 from co2l.learning.optimiser import Optimiser
 from co2l.learning.schedule import Constant
@@ -29,7 +29,7 @@ from co2l.learning.schedule import Constant
 class ClassifierSettings(Settings):
     momentum: Every[float] = Field(0.0, ge=0, lt=1)
     weight_decay: Every[float] = Field(0.0, ge=0)
-    batch_size: Every[int] = Field(32, ge=2, description="samples of the current task per batch")
+    batch_size: Every[int] = Field(32, ge=2, description="examples of the current task per batch")
     epochs: Every[int] = Field(ge=1, description="epochs of every task")
     augment: Every[Literal["views", "shift_flip", "none"]] = Field(
         "views",
@@ -80,31 +80,31 @@ class ClassifierLearner(Method):
         self.optimiser = Optimiser(self.network, settings)
 
     def _network(self) -> Network:
-        encoder = build_encoder(self.settings.encoder, self.benchmark.image_shape, self.settings.width)
-        return Network(encoder, self.benchmark.num_classes)
+        return Network(encoder_for(self.settings, self.benchmark), self.benchmark.num_classes)
 
     def schedule(self, t: int) -> Constant:  # noqa: ARG002  # the same for every task
         return Constant(self.settings.eta, self.settings.epochs)
 
-    def begin_task(self, t: int, task: Samples) -> None:
-        self.t, self.D = t, Union(task, t, self.mixed_in())
+    def begin_task(self, t: int, task: Examples) -> None:
+        self.t, self.current = t, len(task)
+        self.D = concatenate([task, self.mixed_in()])  # the current task's examples first
         self.network.train()
 
-    def mixed_in(self) -> Buffer:
-        """Past samples that epochs go over like those of the task."""
-        return Buffer.empty(self.benchmark.image_shape, self.device)
+    def mixed_in(self) -> Examples:
+        """Past examples that epochs go over like those of the task."""
+        return buffer.empty(self.benchmark.image_shape, self.device)
 
     def draw(self, epoch: int) -> list[Tensor]:
-        order = stream(self.seed, "task", self.t, "epoch", epoch, "order")
-        return list(torch.randperm(len(self.D), generator=order).split(self.settings.batch_size))
+        order = generator_for(self.seed, "task", self.t, "epoch", epoch, "order")
+        drawn = torch.randperm(len(self.D), generator=order)
+        return batches(drawn, self.settings.batch_size, self.current, self.device)
 
     def step(self, batch: Tensor, lr: float, generator: torch.Generator) -> dict[str, Tensor]:
-        images, labels, _ = self.D.gather(batch)
-        now = Samples(images, torch.arange(len(images), device=self.device), labels)
-        return {name: loss.detach() for name, loss in self.learn(now, lr, generator).items()}
+        losses = self.learn(self.D.gather(batch), lr, generator)
+        return {name: loss.detach() for name, loss in losses.items()}
 
     @abstractmethod
-    def learn(self, now: Samples, lr: float, generator: torch.Generator) -> dict[str, Tensor]:
+    def learn(self, now: Examples, lr: float, generator: torch.Generator) -> dict[str, Tensor]:
         """Update the network on the batch `now`; returns the losses by name."""
 
     def view(self, images: Tensor, generator: torch.Generator) -> Tensor:
@@ -113,12 +113,12 @@ class ClassifierLearner(Method):
             images = augment(images, self.benchmark.augmentation, generator)
         elif self.settings.augment == "shift_flip":
             images = shift_and_flip(images, generator)
-        return normalise(images, self.benchmark)
+        return standardise(images, self.benchmark)
 
-    def end_task(self, t: int, task: Samples) -> None:
+    def end_task(self, t: int, task: Examples) -> None:
         """Keep nothing."""
 
-    def classifier(self, t: int, task: Samples, probe: str, revisited: Revisited = ()) -> nn.Sequential:
+    def classifier(self, t: int, task: Examples, probe: str, revisited: Sequence[Examples] = ()) -> nn.Sequential:
         del t, task, probe, revisited  # it is trained already
         return self.network.eval()
 

@@ -6,7 +6,7 @@ Where paper and released code differ, a setting names both and its default is ex
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 import torch
@@ -14,16 +14,17 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from co2l.data import buffer
 from co2l.data.augmentation import augment
-from co2l.data.benchmarks import Benchmark, normalise
-from co2l.data.buffer import Batch, Buffer, Union
-from co2l.data.randomness import stream
-from co2l.data.streams import Samples
+from co2l.data.benchmarks import Benchmark, standardise
+from co2l.data.examples import Examples, batches, concatenate
+from co2l.data.randomness import generator_for
 from co2l.errors import Co2lError
 from co2l.learning.config import Every, First, Later, Probe, Settings
-from co2l.learning.encoders import Encoder, Projector, build_encoder, initialised
+from co2l.learning.encoders import Encoder, Projector, count_nothing, initialised
+from co2l.learning.graphs import RepeatedStep
 from co2l.learning.losses import matching, relation_distillation, similarity, supcon
-from co2l.learning.methods.base import Method, Revisited
+from co2l.learning.methods.base import Method, encoder_for
 from co2l.learning.optimiser import Optimiser
 from co2l.learning.probe import ProbeRecipe, train_probe
 from co2l.learning.schedule import Schedule
@@ -35,7 +36,7 @@ class Co2LSettings(Settings):
     E_0: First[int] = Field(ge=1, description="epochs of task 1")
     E_t: Later[int] = Field(ge=1, description="epochs of each later task")
     buffer_size: Later[Annotated[int, Field(ge=0)] | Literal["unlimited"]] = Field(
-        200, union_mode="left_to_right", description="samples kept of past tasks (M)"
+        200, union_mode="left_to_right", description="examples kept of past tasks (M)"
     )
     objective: Every[Literal["supcon", "cross_entropy"]] = Field(
         "supcon", description="supcon, or cross_entropy to learn encoder and classifier jointly (Fig. 3)"
@@ -43,14 +44,16 @@ class Co2LSettings(Settings):
     tau: Every[float] = Field(gt=0, description="temperature τ of the contrastive loss, above 0")
     base_temperature: Every[float] = Field(0.07, gt=0, description="scale of the contrastive loss: τ/this")
     reduction: Every[Literal["mean", "sum"]] = Field("mean", description="mean (code) or sum (paper) over views")
-    normalise: Every[bool] = Field(True, description="z on the unit sphere (paper) or not (R-MNIST code)")
+    unit_sphere: Every[bool] = Field(True, description="z on the unit sphere (paper) or not (R-MNIST code)")
     sampling: Every[Literal["shuffled", "independent"]] = Field(
         "shuffled", description="batches without replacement (code) or drawn independently (paper)"
     )
     warmup_epochs: Every[int] = Field(0, ge=0, description="epochs of linear warm-up in every task")
     warmup_from: Every[float] = Field(0.01, ge=0, description="learning rate the warm-up starts from")
     schedule_by: Every[Literal["epoch", "step"]] = Field("epoch", description="when the cosine is moved on")
-    supcon: Later[Literal["asymmetric", "symmetric"]] = Field("asymmetric", description="who may be an anchor")
+    supcon: Later[Literal["asymmetric", "symmetric"]] = Field(
+        "asymmetric", description="anchors: the current task's views or all"
+    )
     distillation: Later[Distillation] = Field("ird", description="ird, its alternatives of appendix B, or none")
     distill_power: Later[float] = Field(1.0, ge=0, description="distillation power λ")
     kappa: Later[float] = Field(gt=0, description="temperature κ of the current model's relations, above 0")
@@ -61,7 +64,11 @@ class Co2LSettings(Settings):
     buffer_policy: Later[Literal["class_balanced", "reservoir"]] = Field(
         "class_balanced", description="class_balanced or reservoir"
     )
-    replay: Later[bool] = Field(True, description="learn the representation from buffered samples too")
+    replay: Later[bool] = Field(True, description="learn the representation from buffered examples too")
+    compile: Every[bool] = Field(False, description="torch.compile networks and losses: fewer launches, other rounding")
+    cuda_graphs: Every[bool] = Field(
+        False, description="replay steps as one launch each on a GPU; never run on one so far, see docs/gpus.md"
+    )
     matrix_probe: Probe[Literal["fast", "paper", "none"]] = Field(
         "fast", description="how the accuracy matrix is measured after every task"
     )
@@ -73,7 +80,7 @@ class Co2LSettings(Settings):
     )
     probe_data: Probe[Literal["buffer", "seen", "all"]] = Field(
         "buffer",
-        description="the linear evaluation sees the buffer, or all samples of the tasks seen or of all",
+        description="the linear evaluation sees the buffer, or all examples of the tasks seen or of all",
     )
     probe_batch_size: Probe[int] = Field(256, ge=1, description="batch size of the linear evaluation")
 
@@ -128,6 +135,8 @@ class Co2L(Method):
                 where=where,
                 fix="set distillation=none",
             )
+        if settings.compile and settings.recompute:
+            raise Co2lError("compile and recompute do not work together", where=where, fix="set one of them to false")
         size, policy = settings.buffer_size, settings.buffer_policy
         groups = benchmark.tasks * benchmark.classes_per_task
         if isinstance(size, int) and size != 0 and policy == "class_balanced" and size < groups:
@@ -147,12 +156,12 @@ class Co2L(Method):
         self.memory = self._no_memory()
 
     def _network(self) -> Network:
-        f = build_encoder(self.settings.encoder, self.benchmark.image_shape, self.settings.width)
+        f = encoder_for(self.settings, self.benchmark)
         contrastive = self.settings.objective == "supcon"
         return Network(f, Projector(f) if contrastive else nn.Linear(f.dim, self.benchmark.num_classes))
 
-    def _no_memory(self) -> Buffer:
-        return Buffer.empty(self.benchmark.image_shape, self.device)
+    def _no_memory(self) -> Examples:
+        return buffer.empty(self.benchmark.image_shape, self.device)
 
     def schedule(self, t: int) -> Schedule:
         return Schedule(
@@ -163,73 +172,93 @@ class Co2L(Method):
             resolution=self.settings.schedule_by,
         )
 
-    def begin_task(self, t: int, task: Samples) -> None:
+    def begin_task(self, t: int, task: Examples) -> None:
         """D ← {(x, y)} ∪ M, and the past model is a snapshot of the current one."""
+        self.t, self.current = t, len(task)
         replayed = self.memory if t > 0 and self.settings.replay else self._no_memory()
-        self.D = Union(task, t, replayed)
+        self.D = concatenate([task, replayed])  # the current task's examples first
         self.psi.train()
         self.psi_past = None
         if t > 0 and self.settings.distillation != "none" and self.settings.distill_power > 0:
             self.psi_past = copy.deepcopy(self.psi).requires_grad_(False)
             self.psi_past.train(self.settings.past_batchnorm == "batch")
+            count_nothing(self.psi_past)
+        self._evaluate: Callable[..., dict[str, Tensor]] = self._losses
+        if self.settings.compile:  # without breaks; for full batches, as every other size would compile again
+            self._evaluate = torch.compile(self._losses, fullgraph=True, dynamic=False)
+        self._repeated: RepeatedStep | None = None
+        if self.settings.cuda_graphs and self.device.type == "cuda":
+            self._repeated = RepeatedStep(self._step, self.settings.batch_size, self.device)
 
     def draw(self, epoch: int) -> list[Tensor]:
-        order = stream(self.seed, "task", self.D.t, "epoch", epoch, "order")
+        order = generator_for(self.seed, "task", self.t, "epoch", epoch, "order")
         n = len(self.D)
         if self.settings.sampling == "shuffled":
             drawn = torch.randperm(n, generator=order)
         else:
             drawn = torch.randint(n, (n,), generator=order)
-        return list(drawn.split(self.settings.batch_size))
+        return batches(drawn, self.settings.batch_size, self.current, self.device)
 
     def step(self, batch: Tensor, lr: float, generator: torch.Generator) -> dict[str, Tensor]:
-        x, y, tasks = self.D.gather(batch)
-        views = augment(torch.cat([x, x]), self.benchmark.augmentation, generator)  # h(x), h'(x)
-        views = normalise(views, self.benchmark)
-        if self.settings.objective == "cross_entropy":
-            losses = {"cross_entropy": F.cross_entropy(self.psi.g(self.psi.f(views)), y.repeat(2))}
-            return self._descend(losses["cross_entropy"], losses, lr)
-        labels = (y + tasks * self.benchmark.num_classes).repeat(2)  # in another domain: another class
-        anchors = None
-        if self.D.t > 0 and self.settings.supcon == "asymmetric":
-            anchors = (tasks == self.D.t).repeat(2)  # S: the views of the current task's samples
+        if self._repeated is not None and len(batch) == self.settings.batch_size:
+            return self._repeated(batch, lr, generator)
+        return self._step(batch, lr, generator)
 
+    def _step(self, batch: Tensor, lr: float | Tensor, generator: torch.Generator) -> dict[str, Tensor]:
+        now = self.D.gather(batch)
+        views = augment(now.images.repeat(2, 1, 1, 1), self.benchmark.augmentation, generator)  # h(x), h'(x)
+        views = standardise(views, self.benchmark)
+        full = len(batch) == self.settings.batch_size
+        losses = (self._evaluate if full else self._losses)(views, now.labels.repeat(2), now.tasks.repeat(2))
+        loss, *others = losses.values()
+        for other in others:
+            loss = loss + self.settings.distill_power * other
+        self.optimiser.descend(loss, lr)
+        return {name: value.detach() for name, value in losses.items()}
+
+    def _losses(self, views: Tensor, labels: Tensor, tasks: Tensor) -> dict[str, Tensor]:
+        """The losses by name, the objective first, from the views and their examples' labels and tasks."""
+        past = self._past(views)  # first: next to the current model's activations it needs a quarter more
         h = self.psi.f(views)
         projection = self.psi.g(h)
+        if self.settings.objective == "cross_entropy":
+            return {"cross_entropy": F.cross_entropy(projection, labels)}
         relations = similarity(self._on_sphere(projection))
+        anchors = None
+        if self.t > 0 and self.settings.supcon == "asymmetric":
+            anchors = tasks == self.t  # S: the views of the current task's examples
         losses = {
             "supcon": supcon(
                 relations,
-                labels,
+                labels + tasks * self.benchmark.num_classes,  # in another domain: another class
                 self.settings.tau,
                 anchors=anchors,
                 base_temperature=self.settings.base_temperature,
                 reduction=self.settings.reduction,
             )
         }
-        loss = losses["supcon"]
-        if self.psi_past is not None:
-            losses["distill"] = self._distillation(views, h, projection, relations)
-            loss = loss + self.settings.distill_power * losses["distill"]
-        return self._descend(loss, losses, lr)
-
-    def _descend(self, loss: Tensor, losses: Mapping[str, Tensor], lr: float) -> dict[str, Tensor]:
-        self.optimiser.descend(loss, lr)
-        return {name: value.detach() for name, value in losses.items()}
+        if past is not None:
+            losses["distill"] = self._distillation(past, h, projection, relations)
+        return losses
 
     def views(self, batch: Tensor) -> int:
         return 2 * len(batch)
 
     def _on_sphere(self, projection: Tensor) -> Tensor:
-        return F.normalize(projection) if self.settings.normalise else projection
+        return F.normalize(projection) if self.settings.unit_sphere else projection
 
-    def _distillation(self, views: Tensor, h: Tensor, projection: Tensor, relations: Tensor) -> Tensor:
+    @torch.no_grad()
+    def _past(self, views: Tensor) -> Tensor | None:
+        """The past model's answer to the views: its projections or, if those are not compared, its embeddings."""
+        if self.psi_past is None:
+            return None
+        h: Tensor = self.psi_past.f(views)
+        projected = self.settings.distillation in ("ird", "mse_projection")
+        return self.psi_past.g(h) if projected else h
+
+    def _distillation(self, past: Tensor, h: Tensor, projection: Tensor, relations: Tensor) -> Tensor:
         """IRD, or one of its alternatives, against the past model's answer to the same views."""
-        assert self.psi_past is not None
         kind = self.settings.distillation
-        with torch.no_grad():
-            h_past = self.psi_past.f(views)
-            past = self.psi_past.g(h_past) if kind in ("ird", "mse_projection") else h_past
         if kind == "mse_embedding":
             return matching(h, past)
         if kind == "mse_projection":
@@ -246,13 +275,13 @@ class Co2L(Method):
             reduction=self.settings.reduction,
         )
 
-    def end_task(self, t: int, task: Samples) -> None:
-        """Manage M for the number of each class's samples to be the same by uniform sampling."""
+    def end_task(self, t: int, task: Examples) -> None:
+        """Manage M for the number of each class's examples to be the same by uniform sampling."""
         size = None if self.settings.buffer_size == "unlimited" else self.settings.buffer_size
-        generator = stream(self.seed, "task", t, "buffer")
-        self.memory = self.memory.take(task, t, size, self.settings.buffer_policy, generator)
+        generator = generator_for(self.seed, "task", t, "buffer")
+        self.memory = buffer.add(self.memory, task, size, self.settings.buffer_policy, generator)
 
-    def classifier(self, t: int, task: Samples, probe: str, revisited: Revisited = ()) -> nn.Sequential:
+    def classifier(self, t: int, task: Examples, probe: str, revisited: Sequence[Examples] = ()) -> nn.Sequential:
         recipe = ProbeRecipe(
             epochs=self.settings.probe_epochs,
             lr=self.settings.probe_lr,
@@ -260,20 +289,17 @@ class Co2L(Method):
             augmented=probe == "paper",
             per_domain=self.settings.probe_balance == "domain_class",
         )
-        memory = self.memory
-        if self.settings.probe_data != "buffer":
-            memory = self._no_memory()
-            for other, samples in revisited:
-                memory = memory.take(samples, other, None, "reservoir", stream(self.seed, "revisited", other))
-        return train_probe(self.psi.f, self.benchmark, Union(task, t, memory), recipe, seed=self.seed, t=t)
+        others = [self.memory] if self.settings.probe_data == "buffer" else revisited
+        data = concatenate([task, *others])
+        return train_probe(self.psi.f, self.benchmark, data, len(task), recipe, seed=self.seed, t=t)
 
     def revisits(self, t: int) -> range | None:
         if self.settings.probe_data == "buffer":
             return None
         return range(t + 1 if self.settings.probe_data == "seen" else self.benchmark.tasks)
 
-    def buffered(self) -> Batch:
-        return Batch(self.memory.images, self.memory.labels, self.memory.tasks)
+    def buffered(self) -> Examples:
+        return self.memory
 
     @classmethod
     def matrix_probe(cls, settings: Co2LSettings) -> str | None:
@@ -291,5 +317,5 @@ class Co2L(Method):
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         self.psi.load_state_dict(state["psi"])
-        self.memory = Buffer.from_state(state["memory"], self.device)
+        self.memory = Examples.from_state(state["memory"], self.device)
         self.optimiser.load_momentum(state["momentum"])

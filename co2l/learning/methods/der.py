@@ -1,11 +1,12 @@
-"""DER and DER++ (Buzzega et al. 2020): replayed samples must keep the logits they had when they were stored.
+"""DER and DER++ (Buzzega et al. 2020): replayed examples must keep the logits they had when they were stored.
 
-The reservoir takes samples during training, so the stored logits come from all along the optimisation, and the
+The reservoir takes examples during training, so the stored logits come from all along the optimisation, and the
 first task replays too.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 import torch
@@ -13,7 +14,8 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional as F
 
-from co2l.data.streams import Samples
+from co2l.data import buffer
+from co2l.data.examples import Examples
 from co2l.learning.config import Every, Settings
 from co2l.learning.methods.rehearsal import OnlineSettings, Rehearsal
 
@@ -23,7 +25,7 @@ class DERSettings(OnlineSettings):
 
 
 class DERppSettings(DERSettings):
-    beta: Every[float] = Field(ge=0, description="weight β of the replayed samples' cross-entropy")
+    beta: Every[float] = Field(ge=0, description="weight β of the replayed examples' cross-entropy")
 
 
 class DER(Rehearsal):
@@ -32,7 +34,7 @@ class DER(Rehearsal):
     settings: DERSettings
     stores_logits = True
 
-    def learn(self, now: Samples, lr: float, generator: torch.Generator) -> dict[str, Tensor]:
+    def learn(self, now: Examples, lr: float, generator: torch.Generator) -> dict[str, Tensor]:
         logits = self.network(self.view(now.images, generator))
         losses = {"ce": F.cross_entropy(logits, now.labels)}
         loss = losses["ce"]
@@ -41,14 +43,16 @@ class DER(Rehearsal):
                 losses[name] = term
                 loss = loss + weight * term
         self.optimiser.descend(loss, lr)
-        size = self.settings.buffer_size
-        self.memory = self.memory.take(now, self.t, size, "reservoir", generator, logits=logits.detach())
+        answered = replace(now, logits=logits.detach())
+        self.memory = buffer.add(self.memory, answered, self.settings.buffer_size, "reservoir", generator)
         return losses
 
     def replayed(self, generator: torch.Generator) -> dict[str, tuple[float, Tensor]]:
         """The losses on the buffer with their weights."""
         past = self.recall(self.settings.minibatch_size, generator)
-        return {"logits": (self.settings.alpha, F.mse_loss(self.network(past.x), past.logits))}
+        assert past.logits is not None
+        answers = self.network(self.view(past.images, generator))
+        return {"logits": (self.settings.alpha, F.mse_loss(answers, past.logits))}
 
 
 class DERpp(DER):
@@ -59,4 +63,5 @@ class DERpp(DER):
     def replayed(self, generator: torch.Generator) -> dict[str, tuple[float, Tensor]]:
         kept = super().replayed(generator)
         past = self.recall(self.settings.minibatch_size, generator)  # a second draw
-        return {**kept, "replay": (self.settings.beta, F.cross_entropy(self.network(past.x), past.labels))}
+        answers = self.network(self.view(past.images, generator))
+        return {**kept, "replay": (self.settings.beta, F.cross_entropy(answers, past.labels))}

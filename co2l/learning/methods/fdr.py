@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 import torch
@@ -9,9 +10,10 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional as F
 
+from co2l.data import buffer
 from co2l.data.benchmarks import Benchmark
-from co2l.data.randomness import stream
-from co2l.data.streams import Samples
+from co2l.data.examples import Examples
+from co2l.data.randomness import generator_for
 from co2l.learning.config import Later, Settings
 from co2l.learning.methods.rehearsal import Rehearsal, ReplaySettings
 
@@ -21,7 +23,7 @@ class FDRSettings(ReplaySettings):
 
 
 def function_distance(logits: Tensor, stored: Tensor) -> Tensor:
-    """‖softmax(f(x)) − softmax(stored)‖₂, averaged over samples."""
+    """‖softmax(f(x)) − softmax(stored)‖₂, averaged over examples."""
     distances: Tensor = torch.linalg.vector_norm(logits.softmax(1) - stored.softmax(1), dim=1)
     return distances.mean()
 
@@ -36,23 +38,24 @@ class FDR(Rehearsal):
     def shares(cls, benchmark: Benchmark) -> tuple[int, str]:
         return benchmark.tasks, "tasks"
 
-    def learn(self, now: Samples, lr: float, generator: torch.Generator) -> dict[str, Tensor]:
+    def learn(self, now: Examples, lr: float, generator: torch.Generator) -> dict[str, Tensor]:
         losses = {"ce": F.cross_entropy(self.network(self.view(now.images, generator)), now.labels)}
         self.optimiser.descend(losses["ce"], lr)
         if len(self.memory):
             past = self.recall(self.settings.minibatch_size, generator)
-            losses["distance"] = function_distance(self.network(past.x), past.logits)
+            assert past.logits is not None
+            losses["distance"] = function_distance(self.network(self.view(past.images, generator)), past.logits)
             self.optimiser.descend(self.settings.alpha * losses["distance"], lr)
         return losses
 
-    def end_task(self, t: int, task: Samples) -> None:
-        """M/t samples of each task, and what the network now answers to the newest ones."""
-        later = torch.zeros((), device=self.device).expand(len(task), self.benchmark.num_classes)
-        generator = stream(self.seed, "task", t, "buffer")
-        self.memory = self.memory.take(task, t, self.settings.buffer_size, "task_balanced", generator, logits=later)
+    def end_task(self, t: int, task: Examples) -> None:
+        """M/t examples of each task, and what the network now answers to the newest ones."""
+        unanswered = torch.zeros((), device=self.device).expand(len(task), self.benchmark.num_classes)
+        generator, size = generator_for(self.seed, "task", t, "buffer"), self.settings.buffer_size
+        self.memory = buffer.add(self.memory, replace(task, logits=unanswered), size, "task_balanced", generator)
         assert self.memory.logits is not None
         new = (self.memory.tasks == t).nonzero().squeeze(1)
-        views = stream(self.seed, "task", t, "answers", device=self.device)
+        views = generator_for(self.seed, "task", t, "answers", device=self.device)
         self.network.eval()
         with torch.no_grad():
             for rows in new.split(self.settings.batch_size):

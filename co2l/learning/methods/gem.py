@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional as F
 
-from co2l.data.streams import Samples
+from co2l.data.examples import Examples
 from co2l.learning.config import Later, Settings
 from co2l.learning.gradients import descend_along, gradient, group_gradients
 from co2l.learning.methods.rehearsal import BoundarySettings, EqualTaskShares
@@ -36,11 +36,12 @@ def project(g: Tensor, G: Tensor, gamma: float, ridge: float) -> Tensor:
 
     ahead = g + gamma * G.sum(0)
     scale = (G.square().sum(1) + ridge).sqrt().clamp_min(SHORTEST)
-    quadratic = (G @ G.T / torch.outer(scale, scale) + torch.diag(ridge / scale.square())).double().cpu().numpy()
-    linear = ((G @ ahead + ridge * gamma) / scale).double().cpu().numpy()
-    values, vectors = np.linalg.eigh(quadratic)
+    quadratic = G @ G.T / torch.outer(scale, scale) + torch.diag(ridge / scale.square())
+    linear = (G @ ahead + ridge * gamma) / scale
+    program = torch.cat([quadratic, linear[:, None]], 1).cpu().double().numpy()  # at once: every copy waits
+    values, vectors = np.linalg.eigh(program[:, :-1])
     root = np.sqrt(values.clip(0) + len(G) * torch.finfo(G.dtype).eps)
-    u, _ = nnls(root[:, None] * vectors.T, -(vectors.T @ linear) / root)
+    u, _ = nnls(root[:, None] * vectors.T, -(vectors.T @ program[:, -1]) / root)
     return ahead + torch.as_tensor(u, dtype=G.dtype, device=G.device).div(scale) @ G
 
 
@@ -48,8 +49,9 @@ class GEM(EqualTaskShares):
     name = "gem"
     settings_type: ClassVar[type[Settings]] = GEMSettings
     settings: GEMSettings
+    grouped: tuple[Examples, Tensor, Tensor] | None = None  # the memory, and its examples by task
 
-    def learn(self, now: Samples, lr: float, generator: torch.Generator) -> dict[str, Tensor]:
+    def learn(self, now: Examples, lr: float, generator: torch.Generator) -> dict[str, Tensor]:
         loss = F.cross_entropy(self.network(self.view(now.images, generator)), now.labels)
         g = gradient(self.network, loss)
         if len(self.memory):
@@ -61,11 +63,17 @@ class GEM(EqualTaskShares):
 
     def past_gradients(self, generator: torch.Generator) -> Tensor:
         """The gradient of every past task on its memory, one row each."""
+        if self.grouped is None or self.grouped[0] is not self.memory:  # once per task: it waits for the device
+            self.grouped = self.memory, *by_task(self.memory.tasks)
+        _, rows, weights = self.grouped
         x = self.view(self.memory.images, generator)
-        tasks, counts = self.memory.tasks.unique(return_counts=True)
-        column = torch.arange(int(counts.max()), device=self.device)
-        # a task with fewer samples than the others fills its row with some again, at weight 0
-        rows = torch.stack(
-            [(self.memory.tasks == t).nonzero().squeeze(1)[column % n] for t, n in zip(tasks, counts, strict=True)]
-        )
-        return group_gradients(self.network, x[rows], self.memory.labels[rows], (column < counts[:, None]).float())
+        return group_gradients(self.network, x[rows], self.memory.labels[rows], weights)
+
+
+def by_task(tasks: Tensor) -> tuple[Tensor, Tensor]:
+    """The rows of each task's examples and their weights; a task with fewer than others repeats some, at weight 0."""
+    _, counts = tasks.unique(return_counts=True)
+    column = torch.arange(int(counts.max()), device=tasks.device)
+    first = counts.cumsum(0) - counts
+    rows = tasks.argsort(stable=True)[first[:, None] + column % counts[:, None]]
+    return rows, (column < counts[:, None]).float()

@@ -15,9 +15,10 @@ from torch import Tensor
 from torch.func import functional_call
 from torch.nn import functional as F
 
+from co2l.data import buffer
 from co2l.data.benchmarks import Benchmark
-from co2l.data.randomness import stream
-from co2l.data.streams import Samples
+from co2l.data.examples import Examples
+from co2l.data.randomness import generator_for
 from co2l.learning.config import Every, Later, Settings
 from co2l.learning.methods.rehearsal import OnlineSettings, Rehearsal
 
@@ -44,13 +45,15 @@ class HAL(Rehearsal):
         self.anchors = torch.empty(0, *benchmark.image_shape, device=device)
         self.phi = torch.zeros(self.network.encoder.dim, device=device)
 
-    def begin_task(self, t: int, task: Samples) -> None:
+    def begin_task(self, t: int, task: Examples) -> None:
         super().begin_task(t, task)
         self.phi = torch.zeros_like(self.phi)
 
-    def learn(self, now: Samples, lr: float, generator: torch.Generator) -> dict[str, Tensor]:
-        x, past = self.view(now.images, generator), self.recall(self.settings.minibatch_size, generator)
-        loss = F.cross_entropy(self.network(torch.cat([x, past.x])), torch.cat([now.labels, past.labels]))
+    def learn(self, now: Examples, lr: float, generator: torch.Generator) -> dict[str, Tensor]:
+        x = self.view(now.images, generator)
+        past = self.recall(self.settings.minibatch_size, generator)
+        logits = self.network(torch.cat([x, self.view(past.images, generator)]))
+        loss = F.cross_entropy(logits, torch.cat([now.labels, past.labels]))
         losses = {"ce": loss}
         if len(self.anchors):
             ahead = self._ahead(loss, lr)
@@ -62,7 +65,7 @@ class HAL(Rehearsal):
         with torch.no_grad():
             self.phi = self.phi.lerp(self.network.encoder(x).mean(0), 1 - self.settings.beta)
         share = self.settings.buffer_size // self.benchmark.tasks
-        self.memory = self.memory.take(now, self.t, share, "ring", generator)
+        self.memory = buffer.add(self.memory, now, share, "ring", generator)
         return losses
 
     def _ahead(self, loss: Tensor, lr: float) -> dict[str, Tensor]:
@@ -71,13 +74,13 @@ class HAL(Rehearsal):
         gradients = torch.autograd.grad(loss, list(parameters.values()), retain_graph=True)
         return {name: (p - lr * g).detach() for (name, p), g in zip(parameters.items(), gradients, strict=True)}
 
-    def end_task(self, t: int, task: Samples) -> None:
+    def end_task(self, t: int, task: Examples) -> None:
         """Learn the task's anchors."""
         self.network.eval()
-        generator = stream(self.seed, "task", t, "anchors", device=self.device)
+        generator = generator_for(self.seed, "task", t, "anchors", device=self.device)
         past = self.recall(self.settings.batch_size, generator)
         lr, network = self.settings.eta, self.network
-        tuned = self._ahead(F.cross_entropy(network(past.x), past.labels), lr)
+        tuned = self._ahead(F.cross_entropy(network(self.view(past.images, generator)), past.labels), lr)
         classes = task.labels.unique()
         shape = (len(classes), *self.benchmark.image_shape)
         e = torch.rand(shape, generator=generator, device=self.device)

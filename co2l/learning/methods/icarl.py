@@ -6,6 +6,8 @@ An exemplar stands for its class among all seen so far, which is why it serves o
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 import torch
@@ -13,21 +15,20 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from co2l.data.benchmarks import Benchmark, normalise
-from co2l.data.buffer import Buffer
+from co2l.data import buffer
+from co2l.data.benchmarks import Benchmark, standardise
 from co2l.data.buffer_policies import herding_ranks
-from co2l.data.randomness import stream
-from co2l.data.streams import Samples
+from co2l.data.examples import Examples
+from co2l.data.randomness import generator_for
 from co2l.learning.config import Every, Settings
-from co2l.learning.encoders import build_encoder
-from co2l.learning.methods.base import Revisited
+from co2l.learning.methods.base import encoder_for
 from co2l.learning.methods.classifier import Network, SequentialSettings
 from co2l.learning.methods.rehearsal import M, Rehearsal
 from co2l.learning.probe import ENCODING_BATCH
 
 
 class ICaRLSettings(SequentialSettings):
-    buffer_size: Every[int] = Field(200, ge=1, description=M)  # the first task is already judged by its exemplars
+    buffer_size: Every[int] = Field(200, ge=1, description=M)  # the first task is already evaluated by its exemplars
 
 
 def distilled_targets(labels: Tensor, old: Tensor | None, before: int, seen: int) -> Tensor:
@@ -39,7 +40,7 @@ def distilled_targets(labels: Tensor, old: Tensor | None, before: int, seen: int
 
 
 class NearestMean(nn.Module):
-    """Features to minus their distance from the mean of each class's exemplars; classes without any are out."""
+    """Features to minus their distance from the mean of each class's exemplars; unknown classes are never predicted."""
 
     means: Tensor
     known: Tensor
@@ -67,14 +68,14 @@ class ICaRL(Rehearsal):
     def shares(cls, benchmark: Benchmark) -> tuple[int, str]:
         return benchmark.num_classes, "classes"
 
-    def mixed_in(self) -> Buffer:
+    def mixed_in(self) -> Examples:
         return self.memory
 
-    def begin_task(self, t: int, task: Samples) -> None:
+    def begin_task(self, t: int, task: Examples) -> None:
         super().begin_task(t, task)
         self.old: Network | None = copy.deepcopy(self.network).eval() if t > 0 else None
 
-    def learn(self, now: Samples, lr: float, generator: torch.Generator) -> dict[str, Tensor]:
+    def learn(self, now: Examples, lr: float, generator: torch.Generator) -> dict[str, Tensor]:
         x = self.view(now.images, generator)
         before = self.t * self.benchmark.classes_per_task
         seen = before + self.benchmark.classes_per_task
@@ -85,28 +86,25 @@ class ICaRL(Rehearsal):
         self.optimiser.descend(loss, lr)
         return {"bce": loss}
 
-    def end_task(self, t: int, task: Samples) -> None:
+    def end_task(self, t: int, task: Examples) -> None:
         self.memory = self._exemplars(t, task)
 
-    def _exemplars(self, t: int, task: Samples) -> Buffer:
+    def _exemplars(self, t: int, task: Examples) -> Examples:
         """The buffer with the classes of task `t`: M/#classes of each class, the first of its herding order."""
         classes = (t + 1) * self.benchmark.classes_per_task
         each = self.settings.buffer_size // classes
-        rows = torch.arange(len(task), device=self.device).split(ENCODING_BATCH)
-        features = torch.cat([self._features(task.gather(part)) for part in rows])
-        ranks = herding_ranks(features, task.labels, each)
-        # equal shares leave nothing to draw: the generator is never asked
-        return self.memory.take(
-            task, t, each * classes, "class_balanced", stream(self.seed, "task", t, "buffer"), priorities=ranks
-        )
+        features = torch.cat([self._features(part.images) for part in task.split(ENCODING_BATCH)])
+        ranked = replace(task, priorities=herding_ranks(features, task.labels, each))
+        unused = generator_for(self.seed, "task", t, "buffer")  # equal shares leave nothing to draw
+        return buffer.add(self.memory, ranked, each * classes, "class_balanced", unused)
 
     @torch.no_grad()
     def _features(self, images: Tensor) -> Tensor:
         self.network.eval()
-        return F.normalize(self.network.encoder(normalise(images, self.benchmark)))
+        return F.normalize(self.network.encoder(standardise(images, self.benchmark)))
 
-    def classifier(self, t: int, task: Samples, probe: str, revisited: Revisited = ()) -> nn.Sequential:
-        del probe, revisited  # there is one way
+    def classifier(self, t: int, task: Examples, probe: str, revisited: Sequence[Examples] = ()) -> nn.Sequential:
+        del probe, revisited  # iCaRL has one classifier
         exemplars = self._exemplars(t, task)
         features = self._features(exemplars.images)
         nearest = NearestMean(features.shape[1], self.benchmark.num_classes).to(self.device)
@@ -116,5 +114,5 @@ class ICaRL(Rehearsal):
 
     @classmethod
     def blank_classifier(cls, settings: ICaRLSettings, benchmark: Benchmark) -> nn.Sequential:
-        encoder = build_encoder(settings.encoder, benchmark.image_shape, settings.width)
+        encoder = encoder_for(settings, benchmark)
         return nn.Sequential(encoder, NearestMean(encoder.dim, benchmark.num_classes))

@@ -1,4 +1,4 @@
-"""Joint (upper bound): all tasks' samples at once, i.i.d., in the last stage; the stages before it train nothing."""
+"""Joint (upper bound): all tasks' examples at once, i.i.d., in the last stage; the stages before it train nothing."""
 
 from __future__ import annotations
 

@@ -1,24 +1,23 @@
-"""What the baselines with a memory share: the buffer, in the state, and random views of what is in it."""
+"""What the baselines with a memory share: a buffer that is part of their state, and random examples from it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import torch
 from pydantic import Field
-from torch import Tensor
 
+from co2l.data import buffer
 from co2l.data.benchmarks import Benchmark
-from co2l.data.buffer import Buffer
-from co2l.data.randomness import stream
-from co2l.data.streams import Samples
+from co2l.data.examples import Examples
+from co2l.data.randomness import generator_for
 from co2l.errors import Co2lError
 from co2l.learning.config import Every, Later
 from co2l.learning.methods.classifier import ClassifierLearner, SequentialSettings
 
-M = "samples kept of the past (M)"
-REPLAYED = "buffered samples replayed per step"
+M = "examples kept of the past (M)"
+REPLAYED = "buffered examples replayed per step"
 
 
 class OnlineSettings(SequentialSettings):
@@ -29,7 +28,7 @@ class OnlineSettings(SequentialSettings):
 
 
 class BoundarySettings(SequentialSettings):
-    """Of methods that fill their buffer when a task ends, so that the first task knows nothing of it."""
+    """Of methods that fill their buffer when a task ends, so the first task does not depend on it."""
 
     buffer_size: Later[int] = Field(200, ge=1, description=M)
 
@@ -40,20 +39,14 @@ class ReplaySettings(BoundarySettings):
     minibatch_size: Later[int] = Field(32, ge=1, description=REPLAYED)
 
 
-class Recalled(NamedTuple):
-    x: Tensor  # views
-    labels: Tensor
-    logits: Tensor  # as stored; empty if none are
-
-
 class Rehearsal(ClassifierLearner):
     stores_logits: ClassVar[bool] = False
 
     @classmethod
     def shares(cls, benchmark: Benchmark) -> tuple[int, str]:
-        """Into how many parts the policy divides the buffer, and what each of them belongs to."""
+        """Into how many parts the policy divides the buffer, and what each part is for."""
         del benchmark
-        return 1, "sample"
+        return 1, "example"
 
     @classmethod
     def check(cls, settings: Any, benchmark: Benchmark, *, where: str = "") -> None:
@@ -68,28 +61,22 @@ class Rehearsal(ClassifierLearner):
     def __init__(self, settings: Any, benchmark: Benchmark, seed: int, device: torch.device) -> None:
         super().__init__(settings, benchmark, seed, device)
         logits = benchmark.num_classes if self.stores_logits else 0
-        self.memory = Buffer.empty(benchmark.image_shape, device, logits=logits)
+        self.memory = buffer.empty(benchmark.image_shape, device, logits=logits)
 
-    def recall(self, n: int, generator: torch.Generator) -> Recalled:
-        """Views of `n` random samples of the buffer, or of all if there are fewer."""
-        rows = self.memory.draw(n, generator)
-        logits = self.memory.logits
-        return Recalled(
-            self.view(self.memory.images[rows], generator),
-            self.memory.labels[rows],
-            torch.empty(len(rows), 0, device=self.device) if logits is None else logits[rows],
-        )
+    def recall(self, n: int, generator: torch.Generator) -> Examples:
+        """`n` random examples of the buffer, or all if there are fewer."""
+        return self.memory.gather(buffer.draw(self.memory, n, generator))
 
     def state(self) -> dict[str, Any]:
         return {**super().state(), "memory": self.memory.state()}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         super().load_state(state)
-        self.memory = Buffer.from_state(state["memory"], self.device)
+        self.memory = Examples.from_state(state["memory"], self.device)
 
 
 class EqualTaskShares(Rehearsal):
-    """A memory of M/T random samples of each task, taken when it ends."""
+    """A memory of M/T random examples of each task, taken when it ends."""
 
     settings: BoundarySettings
 
@@ -97,7 +84,7 @@ class EqualTaskShares(Rehearsal):
     def shares(cls, benchmark: Benchmark) -> tuple[int, str]:
         return benchmark.tasks, "tasks"
 
-    def end_task(self, t: int, task: Samples) -> None:
+    def end_task(self, t: int, task: Examples) -> None:
         size = (t + 1) * (self.settings.buffer_size // self.benchmark.tasks)
-        generator = stream(self.seed, "task", t, "buffer")
-        self.memory = self.memory.take(task, t, size, "task_balanced", generator)
+        generator = generator_for(self.seed, "task", t, "buffer")
+        self.memory = buffer.add(self.memory, task, size, "task_balanced", generator)

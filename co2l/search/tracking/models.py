@@ -5,12 +5,12 @@ The model is a graph exported by torch (`pt2`). It needs torch to run, and nothi
 
 from __future__ import annotations
 
-import tempfile
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from co2l.errors import Co2lError
+from co2l.search.running.private_folder import private_folder
 from co2l.search.tracking.outbox import code
 
 if TYPE_CHECKING:  # it takes seconds to import
@@ -21,11 +21,25 @@ FOLDER = "model"  # among the artifacts of the seed's run
 
 
 def register(
-    client: MlflowClient, run: str, name: str, *, config: Mapping[str, Any], store: str, key: str, alias: str | None
+    client: MlflowClient,
+    run: str,
+    name: str,
+    *,
+    config: Mapping[str, Any],
+    store: str,
+    key: str,
+    aliases: Sequence[str],
+    about: str,
+    version_about: str,
 ) -> None:
-    """The classifier under `key` in the store becomes a version of model `name`, unless it is one already."""
+    """The classifier under `key` in the store becomes a version of model `name`, unless it is one already.
+
+    What is said about model and version is written anew: more seeds may have been tested since.
+    """
     version = _find(client, name, key) or _create(client, run, name, config=config, store=store, key=key)
-    if alias:
+    client.update_registered_model(name, about)
+    client.update_model_version(name, version.version, version_about)
+    for alias in aliases:
         client.set_registered_model_alias(name, alias, version.version)
 
 
@@ -37,9 +51,9 @@ def _find(client: MlflowClient, name: str, key: str) -> ModelVersion | None:
 def _create(
     client: MlflowClient, run: str, name: str, *, config: Mapping[str, Any], store: str, key: str
 ) -> ModelVersion:
-    with tempfile.TemporaryDirectory() as folder:
-        _save(f"{folder}/{FOLDER}", config, store, key)
-        client.log_artifacts(run, f"{folder}/{FOLDER}", FOLDER)
+    with private_folder() as folder:
+        _save(f"{folder.path}/{FOLDER}", config, store, key)
+        client.log_artifacts(run, f"{folder.path}/{FOLDER}", FOLDER)
     try:
         client.create_registered_model(name)
     except Exception as error:

@@ -6,7 +6,6 @@ import fcntl
 import json
 import logging
 import os
-import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 
 import requests
 
-from co2l.errors import Co2lError
+from co2l.errors import Co2lError, without_passwords
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0  # between attempts
 TOGETHER_SECONDS = 0.25  # what is told within them travels together
@@ -28,7 +27,8 @@ _log = logging.getLogger(__name__)
 class Outbox:
     """Operations on their way: a file with one JSON line each, emptied when all have arrived, and a thread."""
 
-    def __init__(self, path: Path, perform: Callable[[dict[str, Any], bool], None]) -> None:
+    def __init__(self, path: Path, perform: Callable[[dict[str, Any], bool], Iterable[dict[str, Any]] | None]) -> None:
+        """`perform` is given an operation and whether it was tried before; it answers what is to be performed next."""
         self.path, self.waiting = path, 0
         self._arrived = 0
         self.error: Exception | None = None  # of the last attempt
@@ -98,9 +98,17 @@ class Outbox:
                 if self._position == self._size or self._given_up.is_set():
                     return
                 length = 1 << 16
-                while b"\n" not in (chunk := os.pread(self._file, length, self._position)):
+                while b"\n" not in (chunk := os.pread(self._file, length, self._position)) and len(chunk) == length:
                     length *= 4
+                if b"\n" not in chunk:  # the file was changed behind our back
+                    _log.warning("%d reports for MLflow are gone from %s", self.waiting, self.path)
+                    self._empty()
+                    continue
             yield chunk[: chunk.rindex(b"\n") + 1]
+
+    def _empty(self) -> None:
+        os.ftruncate(self._file, 0)
+        self._position = self._size = self.waiting = 0
 
     def _sent(self, chunk: bytes) -> None:
         with self._changed:
@@ -108,15 +116,15 @@ class Outbox:
                 self._position += len(chunk)
                 self.waiting -= chunk.count(b"\n")
                 if self._position == self._size:
-                    os.ftruncate(self._file, 0)
-                    self._position = self._size = 0
+                    self._empty()
 
     def _until_done(self, operation: dict[str, Any]) -> bool:
         """Perform one operation, again and again while the server is away; false if that was given up."""
         attempt = 0
         while not self._given_up.is_set():
+            further: Iterable[dict[str, Any]] = ()
             try:
-                self._perform(operation, attempt > 0)
+                further = self._perform(operation, attempt > 0) or ()
             except Exception as error:
                 attempt += 1
                 self.error = error
@@ -132,7 +140,7 @@ class Outbox:
             self.error = None
             self._arrived += 1
             self.tried.set()
-            return True
+            return all(self._until_done(each) for each in further)
         return False
 
 
@@ -143,23 +151,34 @@ def _plain(value: object) -> object:
 def _parsed(chunk: bytes) -> Iterator[dict[str, Any]]:
     for text in chunk.splitlines():
         try:
-            yield json.loads(text)
-        except ValueError:
+            operation = json.loads(text)
+        except (ValueError, RecursionError):
+            operation = None
+        if _is_operation(operation):
+            yield operation
+        else:
             _log.warning("passed over a damaged line of the tracking spool")
 
 
+def _is_operation(value: Any) -> bool:
+    """Whether it can be merged and performed; what the server then thinks of it is another matter."""
+    if not isinstance(value, dict) or not all(isinstance(value.get(name, ""), str) for name in ("kind", "trial")):
+        return False
+    return "kind" in value and (value["kind"] not in ("report", "end") or isinstance(value.get("points"), list))
+
+
 def _merged(operations: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A cell's reports together with what it tells next: the order of each cell is kept, and calls are saved."""
+    """A trial's reports together with what it tells next: the order of each trial is kept, and calls are saved."""
     merged: list[dict[str, Any]] = []
-    reports: dict[str, dict[str, Any]] = {}  # the last operation of a cell, where that is a report
+    reports: dict[str, dict[str, Any]] = {}  # the last operation of a trial, where that is a report
     for operation in operations:
-        cell = operation.get("cell", "")
-        before = reports.pop(cell, None)
+        trial = operation.get("trial", "")
+        before = reports.pop(trial, None)
         if before and operation["kind"] in ("report", "end"):
             operation["points"] = before["points"] + operation["points"]
             merged.remove(before)
         if operation["kind"] == "report":
-            reports[cell] = operation
+            reports[trial] = operation
         merged.append(operation)
     return merged
 
@@ -176,8 +195,4 @@ def refused(error: Exception) -> bool:
 
 
 def line(error: Exception) -> str:
-    return without_password((str(error).splitlines() or [""])[0][:300]) or type(error).__name__
-
-
-def without_password(text: str) -> str:
-    return re.sub(r"//[^/@\s]*@", "//", text)
+    return without_passwords((str(error).splitlines() or [""])[0][:300]) or type(error).__name__

@@ -7,26 +7,36 @@ import json
 import os
 import shutil
 import sqlite3
-import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+import uuid
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from co2l.errors import Co2lError
-from co2l.search.space import Space
+from co2l.errors import Co2lError, url_shown
+from co2l.learning.metrics import probe_title
+from co2l.search.record.entries import Entry, Status
+from co2l.search.running.private_folder import private_folder
+from co2l.search.space.space import Space
 from co2l.search.tracking.models import register
+from co2l.search.tracking.operations import Operation, Point, missing
 from co2l.search.tracking.outbox import code
-from co2l.search.tracking.pages import resolved, table_address, view_tag
+from co2l.search.tracking.pages import SELECTED, STAR, resolved, study_params, table_address, view_tag
+from co2l.search.tracking.provenance import provenance
+from co2l.search.tracking.relocation import artifacts_beside, relocate
+from co2l.urls import sqlite_file, sqlite_url
 
 if TYPE_CHECKING:  # it takes seconds to import, which the background thread does
     from mlflow import MlflowClient
     from mlflow.entities import Run
 
-Point = tuple[str, float, int, int]  # metric, value, step, and when in milliseconds
-
 KINDS = {"search": ("study", "trial"), "evaluation": ("evaluation", "seed")}  # of the parent's run and its children's
-RUN_STATUS = {"finished": "FINISHED", "failed": "FAILED", "pruned": "KILLED", "killed": "KILLED"}
+RUN_STATUS: dict[Status, str] = {  # of a trial and of a whole study, in MLflow's words
+    "pending": "KILLED",
+    "done": "FINISHED",
+    "pruned": "KILLED",
+    "failed": "FAILED",
+}
 REPORTS = "co2l/reports"  # the experiment of all reports
 REQUEST_SECONDS, LOCK_SECONDS = 10, 5
 BATCH = 900  # metrics in one request; MLflow takes 1000 of everything
@@ -35,46 +45,68 @@ BATCH = 900  # metrics in one request; MLflow takes 1000 of everything
 @dataclass
 class _Child:
     run: str
+    name: str
     status: str = "RUNNING"
+    trial_status: str = "running"  # in our words
     selected: bool = False
     params: set[str] = field(default_factory=set)
     measured: set[str] = field(default_factory=set)  # metrics whose last step is still to be asked for
     steps: dict[str, int] = field(default_factory=dict)  # the last step of each metric
 
 
-class Record:
+class TrackedStudy:
     """The runs of one study on the server. Every operation leaves the same runs however often it is performed."""
 
-    def __init__(self, uri: str, study: str, space: Space, artifact_root: str | None) -> None:
-        self.uri, self.study, self.space, self.artifact_root = uri, study, space, artifact_root
+    def __init__(self, uri: str, study: str, space: Space) -> None:
+        self.uri, self.study, self.space = uri, study, space
         self.kind, self.kind_of_child = KINDS[space.split.kind]
         self.children: dict[str, _Child] = {}
+        self.second: set[str] = set()  # runs of trials that have a better one
         self.page = ""  # the end of the address at which the UI shows the children
+        self._recorded: tuple[str, list[Entry]] = "", []
 
-    def perform(self, operation: dict[str, Any], again: bool) -> None:
-        """`again` if it was tried before: then it may have been performed and only the reply was lost."""
+    def reconciling(self, recorded: Iterable[Entry]) -> Operation:
+        """The operation that compares runs and record; the latter stays in memory, as the next driver has its own."""
+        self._recorded = uuid.uuid4().hex, [replace(entry) for entry in recorded]
+        return {"kind": "reconcile", "with": self._recorded[0]}
+
+    def perform(self, operation: Operation, again: bool) -> Iterable[Operation]:
+        """`again` if it was tried before: then it may have been performed and only the reply was lost.
+
+        The answer is what has to be performed next.
+        """
         content = dict(operation)
-        kind, cell, at = content.pop("kind"), content.pop("cell", None), content.pop("time", 0)
+        kind, trial, at = content.pop("kind"), content.pop("trial", None), content.pop("time", 0)
         if kind == "connect":
             self._connect()
         elif kind == "begin":
-            self._begin(cell, at, again=again, **content)
+            self._begin(trial, at, again=again, **content)
         elif kind == "report":
-            self._log(self.children[cell], **content)
+            self._log(self.children[trial], **content)
         elif kind == "end":
-            self._end(self.children[cell], at, **content)
+            self._end(self.children[trial], at, **content)
         elif kind == "reconcile":
-            self._reconcile(at, **content)
+            return self._reconcile(content["with"])
         elif kind == "study":
             self._close(at, **content)
         elif kind == "model":
-            register(self.client, self.children[cell].run, **content)
+            register(self.client, self.children[trial].run, **content)
         elif kind == "start":
-            self.client.update_run(self.parent, "RUNNING")
-            view = view_tag(self.space, self.study, self.parent, at)
-            self.client.set_experiment_tag(self.experiment, *view)
+            self._start(at)
         elif kind == "stop":
             self.client.set_terminated(self.parent, "KILLED", at)
+        else:
+            raise ValueError(f"unknown operation '{kind}'")
+        return ()
+
+    def _start(self, at: int) -> None:
+        from mlflow.entities import Param, RunTag
+
+        params = [Param(*param) for param in study_params(self.space).items()]
+        self.client.log_batch(self.parent, params=params, tags=[RunTag(*tag) for tag in provenance().items()])
+        self.client.update_run(self.parent, "RUNNING")
+        view = view_tag(self.space, self.study, self.parent, at)
+        self.client.set_experiment_tag(self.experiment, *view)
 
     def _connect(self) -> None:
         self.client = connect(self.uri)
@@ -83,13 +115,13 @@ class Record:
         if experiment is not None and experiment.lifecycle_stage == "deleted":
             raise Co2lError(f"the experiment '{name}' is deleted", fix="restore it with: mlflow experiments restore")
         self.experiment = (
-            experiment.experiment_id if experiment else self.client.create_experiment(name, self.artifact_root)
+            experiment.experiment_id if experiment else self.client.create_experiment(name, _artifacts(self.uri))
         )
         tags = {"co2l.kind": self.kind, "co2l.study": self.study, "co2l.space": self.space.digest}
         studies = self._search(f"tags.`co2l.kind` = '{self.kind}'")
         found = next((run for run in studies if tags.items() <= run.data.tags.items()), None)
         if found is None:
-            tags |= {"co2l.method": self.space.method, "co2l.algorithm": self.space.algorithm}
+            tags |= {"co2l.method": self.space.method, "co2l.algorithm": str(self.space.algorithm)}
             found = self.client.create_run(self.experiment, tags=tags, run_name=self.study)
         self.parent = found.info.run_id
         self.page = table_address(self.experiment, self.parent)
@@ -97,13 +129,20 @@ class Record:
 
     def _look_up(self, condition: str = "") -> None:
         for run in self._search(f"tags.`mlflow.parentRunId` = '{self.parent}'{condition}"):
-            self.children[run.data.tags["co2l.cell"]] = _Child(
+            child = _Child(
                 run.info.run_id,
+                run.info.run_name.removeprefix(STAR),
                 run.info.status,
+                run.data.tags.get("co2l.status", ""),
                 selected="co2l.selected" in run.data.tags,
                 params=set(run.data.params),
                 measured=set(run.data.metrics),
             )
+            other = self.children.get(trial := run.data.tags["co2l.trial"])
+            if other and other.run != child.run:  # two drivers have tracked the trial
+                worse, child = sorted((other, child), key=lambda each: (each.status == "FINISHED", len(each.measured)))
+                self.second.add(worse.run)
+            self.children[trial] = child
 
     def _search(self, condition: str) -> Iterator[Run]:
         token = None
@@ -114,26 +153,26 @@ class Record:
             if not token:
                 return
 
-    def _begin(self, cell: str, at: int, name: str, params: Mapping[str, str], again: bool) -> None:
+    def _begin(self, trial: str, at: int, name: str, params: Mapping[str, str], again: bool) -> None:
         from mlflow.entities import Param, RunTag
 
-        if again and cell not in self.children:  # it may be there: then only the reply was lost
-            self._look_up(f" and tags.`co2l.cell` = '{cell}'")
-        child = self.children.get(cell)
+        if again and trial not in self.children:  # it may be there: then only the reply was lost
+            self._look_up(f" and tags.`co2l.trial` = '{trial}'")
+        child = self.children.get(trial)
         if child is None:
             tags = {
                 "co2l.kind": self.kind_of_child,
-                "co2l.cell": cell,
+                "co2l.trial": trial,
                 "co2l.study": self.study,
                 "co2l.status": "running",
                 "mlflow.parentRunId": self.parent,
             }
             run = self.client.create_run(self.experiment, start_time=at, tags=tags, run_name=name)
-            child = self.children[cell] = _Child(run.info.run_id)
+            child = self.children[trial] = _Child(run.info.run_id, name)
         elif child.status != "RUNNING":
             self.client.update_run(child.run, "RUNNING")
             self.client.log_batch(child.run, tags=[RunTag("co2l.status", "running"), RunTag("co2l.reason", "")])
-            child.status = "RUNNING"
+            child.status, child.trial_status = "RUNNING", "running"
         if missing := [Param(key, value) for key, value in params.items() if key not in child.params]:
             self.client.log_batch(child.run, params=missing)
             child.params = set(params)
@@ -155,43 +194,39 @@ class Record:
             self.client.log_batch(child.run, fresh[i : i + BATCH], tags=[RunTag(*tag) for tag in (tags or {}).items()])
         child.steps = steps
 
-    def _end(self, child: _Child, at: int, status: str, result: Mapping[str, Any] | None, **logged: Any) -> None:
-        self._log(child, **logged)
-        self._terminate(child, status, at)
+    def _end(self, child: _Child, at: int, status: Status, result: Mapping[str, Any] | None, **logged: Any) -> None:
+        """The status last: a run that has it has everything, and is not compared any further with the record."""
         if result:
-            from co2l.search.figures import accuracy_matrix, png
+            from co2l.search.tracking.figures import accuracy_matrix, png
 
             files = {"accuracy_matrix.json": json.dumps(result, indent=2).encode()}
             if result.get("matrix"):
-                files["accuracy_matrix.png"] = png(accuracy_matrix(result["matrix"]))
+                files["accuracy_matrix.png"] = png(accuracy_matrix(result["matrix"], probe_title(result, "matrix")))
             upload(self.client, child.run, files)
-
-    def _terminate(self, child: _Child, status: str, at: int) -> None:
+        self._log(child, **logged)
         self.client.set_terminated(child.run, RUN_STATUS[status], at)
-        child.status = RUN_STATUS[status]
+        child.status, child.trial_status = RUN_STATUS[status], status
 
-    def _reconcile(self, at: int, states: Mapping[str, str]) -> None:
-        for cell, child in self.children.items():
-            state = states.get(cell, "killed")
-            if child.status == "RUNNING" and state in RUN_STATUS:
-                self.client.set_tag(child.run, "co2l.status", state)
-                self._terminate(child, state, at)
+    def _reconcile(self, recorded: str) -> list[Operation]:
+        if recorded != self._recorded[0]:  # what another driver had left to compare
+            return []
+        for run in list(self.second):
+            self.client.delete_run(run)
+            self.second.discard(run)
+        tracked = {trial: _told(child) for trial, child in self.children.items()}
+        return list(missing(self.space, self._recorded[1], tracked))
 
     def _close(
         self,
         at: int,
-        status: str,
+        status: Status,
         files: Mapping[str, str],
-        cells: Collection[str],
+        trials: Collection[str],
         metrics: Mapping[str, float],
         note: str,
     ) -> None:
-        for cell, child in self.children.items():
-            if cell in cells and not child.selected:
-                self.client.set_tag(child.run, "co2l.selected", "true")
-            elif cell not in cells and child.selected:
-                self._remove_tag(child.run, "co2l.selected")
-            child.selected = cell in cells
+        for trial, child in self.children.items():
+            self._mark(child, selected=trial in trials)
         for key, value in metrics.items():
             history = sorted(self.client.get_metric_history(self.parent, key), key=lambda point: point.step)
             if not history or history[-1].value != value:
@@ -200,9 +235,19 @@ class Record:
         self.client.set_terminated(self.parent, RUN_STATUS[status], at)
         upload(self.client, self.parent, {name: base64.b64decode(content) for name, content in files.items()})
 
+    def _mark(self, child: _Child, *, selected: bool) -> None:
+        """A star before the name of what was selected, and a tag."""
+        if selected and not child.selected:
+            self.client.set_tag(child.run, "co2l.selected", SELECTED)
+            self.client.update_run(child.run, name=f"{STAR}{child.name}")
+        elif child.selected and not selected:
+            self._remove_tag(child.run, "co2l.selected")
+            self.client.update_run(child.run, name=child.name)
+        child.selected = selected
+
     def _resolved(self, note: str) -> str:
-        def run_of(cell: str) -> str | None:
-            return self.children[cell].run if cell in self.children else None
+        def run_of(trial: str) -> str | None:
+            return self.children[trial].run if trial in self.children else None
 
         return resolved(note, run_of, experiment=self.experiment, study=self.parent, table=self.page)
 
@@ -214,23 +259,27 @@ class Record:
                 raise
 
 
+def _told(child: _Child) -> str:
+    """How its trial has ended as far as the run says; one that says two things has not ended."""
+    ended = RUN_STATUS.get(cast(Status, child.trial_status)) == child.status
+    return child.trial_status if ended else "running"
+
+
 def upload(client: MlflowClient, run: str, files: Mapping[str, bytes]) -> None:
     """Files as artifacts of a run, by their path there."""
-    with tempfile.TemporaryDirectory() as folder:
+    with private_folder() as folder:
         for name, content in files.items():
-            path = Path(folder, name)
+            path = folder.path / "files" / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
-        client.log_artifacts(run, folder)
+        client.log_artifacts(run, str(folder.path / "files"))
 
 
 def leave_report(uri: str, name: str, tags: Mapping[str, str], files: Mapping[str, bytes]) -> None:
     """The files as artifacts of the run `name` among the reports; the same name again replaces them."""
-    client, artifacts = connect(uri), None
-    if uri.startswith("sqlite:"):
-        artifacts = (database_of(uri).parent / "artifacts").as_uri()
+    client = connect(uri)
     known = client.get_experiment_by_name(REPORTS)
-    experiment = known.experiment_id if known else client.create_experiment(REPORTS, artifacts)
+    experiment = known.experiment_id if known else client.create_experiment(REPORTS, _artifacts(uri))
     marked = {"co2l.kind": "report", "co2l.report": name}
     condition = " and ".join(f"tags.`{key}` = '{value}'" for key, value in marked.items())
     found = client.search_runs([experiment], condition, max_results=1)
@@ -251,16 +300,31 @@ def connect(uri: str) -> MlflowClient:
     from mlflow import MlflowClient
 
     if uri.startswith("sqlite:") and _is_new(database := database_of(uri)):
-        with tempfile.TemporaryDirectory() as folder:  # a driver killed here leaves no half database
-            MlflowClient(f"sqlite:///{folder}/new.db").search_experiments(max_results=1)
+        with private_folder() as folder:  # a driver killed here leaves no half database
+            MlflowClient(sqlite_url(folder.path / "new.db")).search_experiments(max_results=1)
             copy = database.with_name(f".{database.name}-{os.getpid()}")
-            shutil.copyfile(f"{folder}/new.db", copy)
+            shutil.copyfile(folder.path / "new.db", copy)
         copy.replace(database) if _is_new(database) else copy.unlink()
+    if uri.startswith("sqlite:"):
+        relocate(database_of(uri), LOCK_SECONDS)
+    if "%" in uri:  # by the plain name MLflow would make a folder that is called as the path is written in the URL
+        uri = uri.replace("sqlite:", "sqlite+pysqlite:", 1)
     return MlflowClient(uri)
 
 
+def _artifacts(uri: str) -> str | None:
+    """Where a new experiment has its artifacts; a server says so itself."""
+    return artifacts_beside(database_of(uri)) if uri.startswith("sqlite:") else None
+
+
 def database_of(uri: str) -> Path:
-    return Path(uri.removeprefix("sqlite:///").partition("?")[0]).absolute()
+    if (file := sqlite_file(uri)) is None:
+        raise Co2lError(
+            f"'{url_shown(uri)}' names no file",
+            where="--tracking-uri",
+            fix="write for example sqlite:///runs/mlflow.db",
+        )
+    return file
 
 
 def _is_new(database: Path) -> bool:

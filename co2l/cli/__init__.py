@@ -1,0 +1,1 @@
+"""What commands share: arguments, console, progress, and the address to open in a browser."""

@@ -1,0 +1,130 @@
+"""How every command talks: errors on one line, plain logs without a terminal, documented exit codes."""
+
+from __future__ import annotations
+
+import argparse
+import atexit
+import gc
+import os
+import re
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, NoReturn
+
+from co2l.errors import Co2lError, refused, unknown
+
+PRIVATE = 0o077  # the mask of files and folders that only their owner reads
+ENDING = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
+OK, FAILED, WRONG_INPUT, INTERRUPTED = 0, 1, 2, 130
+
+
+class Help(argparse.RawDescriptionHelpFormatter):
+    """One line per flag, so a command's help fits on one screen."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=34, width=118)
+
+
+class Parser(argparse.ArgumentParser):
+    """Reports wrong arguments like any other user error: one line, with a suggestion for a misspelled flag.
+
+    Flags cannot be abbreviated, so a script means the same next year, and the same on a cluster.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"formatter_class": Help, "allow_abbrev": False, **options})
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        known, rest = self.parse_known_args(args, namespace)
+        if flags := [word.partition("=")[0] for word in rest if word.startswith("-")]:
+            raise unknown("flag", flags[0], self._flags(), where=self.prog)
+        if rest:
+            self.error(f"'{rest[0]}' belongs to no flag")
+        return known
+
+    def error(self, message: str) -> NoReturn:
+        raise Co2lError(message, where=self.prog, fix="see --help")
+
+    def _flags(self) -> set[str]:
+        """The flags of this parser and its subcommands."""
+        flags = {flag for action in self._actions for flag in action.option_strings}
+        below = [action.choices for action in self._actions if isinstance(action, argparse._SubParsersAction)]
+        return flags.union(*(parser._flags() for choices in below for parser in choices.values()))
+
+
+def execute(command: Callable[[], int]) -> NoReturn:
+    """Run a command's body and exit with its code; a user's error never ends in a traceback."""
+    try:
+        with _handled_by(_leave):
+            code = command()
+    except Co2lError as error:
+        print(f"co2l: {error.short()}", file=sys.stderr)
+        code = WRONG_INPUT
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = OK
+    except OSError as error:  # a disk, a folder or the network refused what nobody else looked after
+        print(f"co2l: {refused(error).short()}", file=sys.stderr)
+        code = WRONG_INPUT
+    atexit.register(gc.freeze)  # else Python looks through a million objects for cycles, and then forgets them all
+    sys.exit(code)
+
+
+@contextmanager
+def interruptible() -> Iterator[Callable[[], bool]]:
+    """Inside, the first Ctrl-C, SIGTERM or SIGHUP only makes the yielded function return true; a second one exits."""
+    asked = False
+
+    def ask(_number: int, _frame: FrameType | None) -> None:
+        nonlocal asked
+        if asked:
+            raise KeyboardInterrupt
+        asked = True
+
+    with _handled_by(ask):
+        yield lambda: asked
+
+
+@contextmanager
+def creating(mask: int) -> Iterator[None]:
+    """Inside, new files and folders lack the permissions in `mask`, those of processes that are started here too."""
+    before = os.umask(mask)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+def mask_of(text: str) -> int:
+    """The value of --umask."""
+    if not re.fullmatch("0?[0-7]{3}", text):
+        raise argparse.ArgumentTypeError(f"'{text}' is no mask of three octal digits, such as 077 or 007")
+    return int(text, 8)
+
+
+@contextmanager
+def _handled_by(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Inside, `handler` gets the signals that ask us to end, but those that our starter ignores, as nohup does."""
+    before = {number: signal.getsignal(number) for number in ENDING}
+    for number, former in before.items():
+        if former is not signal.SIG_IGN:
+            signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        for number, former in before.items():
+            signal.signal(number, former)
+
+
+def _leave(_number: int, frame: FrameType | None) -> None:
+    """End at once while something is imported: libraries turn the exception into others; and nothing has begun."""
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            os._exit(INTERRUPTED)
+        frame = frame.f_back
+    raise KeyboardInterrupt

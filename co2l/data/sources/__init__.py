@@ -1,0 +1,35 @@
+"""The datasets as they lie on disk, a module each; a part of one, train or test, is read without opening the other.
+
+CIFAR-10 and MNIST are downloaded if they are missing; Tiny-ImageNet is read from its folder or its archive;
+the digits come with scikit-learn.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from co2l.data.cache import Arrays
+from co2l.data.sources import cifar10, digits, mnist, tiny_imagenet
+from co2l.data.sources.reading import Part
+from co2l.errors import unknown
+
+SOURCES: dict[str, Callable[[Path, Part], Arrays]] = {
+    "cifar10": cifar10.load,
+    "mnist": mnist.load,
+    "tiny_imagenet": tiny_imagenet.load,
+    "digits": digits.load,
+}
+
+
+def data_root(argument: str | None) -> Path:
+    """The folder of all datasets: the argument, else CO2L_DATA, else `data` below the current folder."""
+    return Path(argument or os.environ.get("CO2L_DATA") or "data").expanduser().absolute()
+
+
+def load(source: str, part: Part, root: Path) -> Arrays:
+    """One part of a dataset, decoded once per data root."""
+    if source not in SOURCES:
+        raise unknown("dataset", source, SOURCES)
+    return SOURCES[source](root.absolute(), part)

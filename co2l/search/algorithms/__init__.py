@@ -1,0 +1,1 @@
+"""Which trial comes next, and which one stops early."""

@@ -1,0 +1,176 @@
+"""Any of Optuna's samplers as an algorithm of ours: TPE, Gaussian processes, CMA-ES, quasi-random sequences, …
+
+Each suggestion comes from a fresh study in memory that is filled from the record. So it depends on the record and the
+seed alone, and what a sampler keeps to itself is never read from a file. The axes that the selection chooses per are
+not modelled, as the values with higher scores would attract all samples: the least tried values come next, and scores
+are compared with the mean of those that have the same values.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import random
+import warnings
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+import optuna
+from optuna.distributions import IntDistribution
+from optuna.trial import TrialState, create_trial
+
+from co2l.errors import Co2lError, headline, unknown
+from co2l.search.record.entries import Entry, Status
+from co2l.search.record.storage import OPTUNA_STATE, distribution
+from co2l.search.selection.rule import Outcome, group, outcomes, relative
+from co2l.search.space.document import Range, Value
+from co2l.search.space.space import Configuration, Space
+
+STARTUP = 10  # points at random before a model is trusted, where the sampler has such a phase
+_PLAIN = {"bool": "true or false", "int": "a whole number", "float": "a number", "str": "a word"}
+Points = Mapping[Configuration, Outcome | None]
+
+
+class OptunaSampler:
+    enumerable = False
+
+    def __init__(
+        self, space: Space, sampler: str, options: Mapping[str, Value], *, adaptive: bool, stateful: bool
+    ) -> None:
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        self.adaptive, self._space, self._stateful = adaptive, space, stateful
+        self._type: type[optuna.samplers.BaseSampler] = getattr(optuna.samplers, sampler)
+        self._options = {**_startup(self._type, space.samples or 0), **_checked(self._type, options)}
+        fixed = {*space.selection.per, *space.selection.mean_over}
+        self._groups = list(itertools.product(*space.lists(space.selection.per)))
+        self._ranks = {name: _ranked(axis) for name, axis in space.axes.items() if name not in fixed}
+        self._modelled = {
+            name: IntDistribution(0, len(ranked) - 1) if ranked else distribution(space.axes[name])
+            for name, ranked in self._ranks.items()
+        }
+        self._sampler(0)
+
+    def suggest(
+        self, entries: Iterable[Entry], tried: Collection[Configuration], seed: int
+    ) -> Iterator[dict[str, Value]]:
+        return self._by_results(entries, tried, seed) if self.adaptive else self._by_index(seed)
+
+    def _by_results(
+        self, entries: Iterable[Entry], tried: Collection[Configuration], seed: int
+    ) -> Iterator[dict[str, Value]]:
+        known = {outcome.configuration: outcome for outcome in outcomes(self._space, entries)}
+        points: Points = {**dict.fromkeys(tried), **known}
+        counts = Counter(dict.fromkeys(self._groups, 0))
+        counts.update(group(self._space, point) for point in points)
+        least = min(counts, key=lambda values: counts[values])
+        study = self._study(points, relative(self._space, known.values()), seed)
+        for attempt in itertools.count():
+            study.sampler = self._sampler(_draw(seed, len(points), attempt))
+            asked, values = self._ask(study)
+            yield self._point(least, values)
+            study.tell(asked, state=TrialState.FAIL)  # tried before, and what came of it is in the study already
+
+    def _by_index(self, seed: int) -> Iterator[dict[str, Value]]:
+        """The sampler's own sequence, each of its points for every group in turn."""
+        study = optuna.create_study(direction="maximize")
+        study.sampler = self._sampler(seed)
+        some = {name: _lowest(each) for name, each in self._modelled.items()}
+        study.add_trial(create_trial(value=0.0, params=some, distributions=self._modelled))  # shows it the axes
+        while True:
+            asked, values = self._ask(study)
+            yield from (self._point(values_of_group, values) for values_of_group in self._groups)
+            study.tell(asked, state=TrialState.FAIL)
+
+    def _study(self, points: Points, levels: Mapping[Configuration, float], seed: int) -> optuna.Study:
+        """What is known, as Optuna's trials."""
+        study = optuna.create_study(direction="maximize")
+        for i, (point, outcome) in enumerate(points.items()):
+            params = {
+                name: self._ranks[name].index(value) if self._ranks[name] else value
+                for name, value in point
+                if name in self._ranks
+            }
+            status: Status = "running" if outcome is None else outcome.status
+            level, tasks = levels.get(point, 0.0), outcome.tasks if outcome else 0
+            if self._stateful:
+                study.sampler = self._sampler(_draw(seed, i, 0))
+                self._replay(study, params, status, level, tasks)
+                continue
+            past = create_trial(
+                state=OPTUNA_STATE[status],
+                value=level if status == "done" else None,
+                params=params,
+                distributions=self._modelled,
+                intermediate_values={tasks: level} if status == "pruned" else {},
+            )
+            study.add_trial(past)
+        return study
+
+    def _replay(self, study: optuna.Study, params: dict[str, Any], status: Status, level: float, tasks: int) -> None:
+        """Let the sampler suggest again, with these values instead of its own, and tell it how they ended."""
+        study.enqueue_trial(params)
+        asked, _ = self._ask(study)
+        _ = asked.relative_params  # the sampler is asked only now: all values are given
+        if status == "done":
+            study.tell(asked, level)
+        elif status == "pruned":
+            asked.report(level, tasks)
+            study.tell(asked, state=TrialState.PRUNED)
+        elif status == "failed":
+            study.tell(asked, state=TrialState.FAIL)
+
+    def _ask(self, study: optuna.Study) -> tuple[optuna.Trial, dict[str, Any]]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of axes that a sampler draws at random, as it cannot model them
+            asked = study.ask(self._modelled)
+        return asked, asked.params
+
+    def _point(self, of_group: tuple[Value, ...], params: Mapping[str, Any]) -> dict[str, Value]:
+        values = {name: self._ranks[name][v] if self._ranks[name] else v for name, v in params.items()}
+        return {**dict(zip(self._space.selection.per, of_group, strict=True)), **values}
+
+    def _sampler(self, seed: int) -> optuna.samplers.BaseSampler:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Optuna calls some of its samplers experimental
+            try:
+                return self._type(**self._options, seed=seed)  # type: ignore[call-arg]  # all of ours take one
+            except (TypeError, ValueError) as error:
+                raise Co2lError(headline(error), fix="see the sampler's options in Optuna's documentation") from None
+
+
+def _draw(seed: int, points: int, attempt: int) -> int:
+    return random.Random(f"{seed}/{points}/{attempt}").getrandbits(32)
+
+
+def _startup(sampler: type, samples: int) -> dict[str, int]:
+    """With few samples a model is trusted early."""
+    phase = inspect.signature(sampler).parameters.get("n_startup_trials")
+    return {"n_startup_trials": min(STARTUP, 2 + samples // 4)} if phase and phase.default == STARTUP else {}
+
+
+def _checked(sampler: type, options: Mapping[str, Value]) -> dict[str, Value]:
+    """The options, if the sampler has them and YAML can express them."""
+    valid: dict[str, list[str]] = {}
+    for name, parameter in inspect.signature(sampler).parameters.items():
+        kinds = [kind for kind in str(parameter.annotation).split(" | ") if kind != "None"]
+        if name != "seed" and not name.startswith("warn_") and set(kinds) <= _PLAIN.keys():
+            valid[name] = kinds
+    for name, value in options.items():
+        if name not in valid:
+            raise unknown("option", name, valid)
+        kind = type(value).__name__
+        if kind not in valid[name] and not (kind == "int" and "float" in valid[name]):
+            raise Co2lError(f"{name} is {value!r}", fix=f"give {' or '.join(_PLAIN[each] for each in valid[name])}")
+    return dict(options)
+
+
+def _ranked(axis: tuple[Value, ...] | Range) -> list[Any]:
+    """The values of a list of numbers by size: a sampler sees their ranks, and so which are neighbours."""
+    if isinstance(axis, Range) or any(isinstance(value, bool | str) for value in axis):
+        return []
+    return sorted(axis, key=float)
+
+
+def _lowest(axis: optuna.distributions.BaseDistribution) -> Any:
+    return axis.choices[0] if isinstance(axis, optuna.distributions.CategoricalDistribution) else axis.low  # type: ignore[attr-defined]

@@ -1,0 +1,103 @@
+"""Which search algorithms there are, and the interface that each of them fills.
+
+A space names its algorithm, with options if there are any: `algorithm: tpe`, or `algorithm: {name: gp,
+n_startup_trials: 8}`. Another sampler of Optuna is one line at the end of this module; an algorithm of your own is a
+class with the attributes and the method of `Algorithm`, and a call of `register`. Every algorithm has to pass the
+conformance suite in `tests/search/algorithms`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Protocol
+
+from co2l.errors import Co2lError, unknown
+
+if TYPE_CHECKING:  # the space asks for its algorithm while it is checked: at run time nothing here needs the space
+    from co2l.search.record.entries import Entry
+    from co2l.search.space.document import Value
+    from co2l.search.space.space import Configuration, Space
+
+
+class Algorithm(Protocol):
+    """Proposes points: a value for every axis that the selection does not average over."""
+
+    enumerable: bool  # whether it lists its points, all on the grid and without results; then it takes no `samples`
+    adaptive: bool  # whether its points depend on results: then each is drawn as late as possible
+
+    def suggest(
+        self, entries: Iterable[Entry], tried: Collection[Configuration], seed: int
+    ) -> Iterator[Mapping[str, Value]]:
+        """Points in order of preference, of which the first that was never tried is taken.
+
+        A function of its arguments alone, so that a killed search continues as if nothing had happened: `entries` is
+        what the record knows of each trial, `tried` holds the points drawn so far, in that order, even those whose
+        trials have not begun. An algorithm that is not adaptive may ignore both, and yields the same points each time.
+        """
+
+
+class Maker(Protocol):
+    """An algorithm's class, or a function that makes one; a wrong option is a `Co2lError`."""
+
+    def __call__(self, space: Space, **options: Value) -> Algorithm: ...
+
+
+ALGORITHMS: dict[str, Maker] = {}
+
+
+def register(name: str, make: Maker) -> None:
+    """Make an algorithm available to spaces under a name."""
+    ALGORITHMS[name] = make
+
+
+def algorithm_of(space: Space) -> Algorithm:
+    """The algorithm that a space names, with its options; an error says which names, options or packages there are."""
+    name, where = space.algorithm.name, f"{space.source}: algorithm"
+    if name not in ALGORITHMS:
+        raise unknown("algorithm", name, ALGORITHMS, where=where)
+    try:
+        return ALGORITHMS[name](space, **space.algorithm.options)
+    except Co2lError as error:
+        raise Co2lError(error.what, where=where, fix=error.fix) from None
+
+
+def _ours(path: str) -> Maker:
+    """A class of this package without options; imported when a space names it."""
+
+    def make(space: Space, **options: Value) -> Algorithm:
+        module, _, name = path.rpartition(".")
+        if options:
+            raise Co2lError(f"'{space.algorithm.name}' takes no options", fix=f"remove {', '.join(options)}")
+        made: Algorithm = getattr(importlib.import_module(f"co2l.search.algorithms.{module}"), name)(space)
+        return made
+
+    return make
+
+
+def optuna_sampler(name: str, *needs: str, adaptive: bool = True, stateful: bool = False) -> Maker:
+    """A sampler of `optuna.samplers` by its class's name; `needs` are packages that Optuna itself does not install.
+
+    `adaptive` as in `Algorithm`. `stateful` if the sampler leaves notes with the trials that it suggests and needs them
+    later: then it is taken through the search from the beginning before each suggestion.
+    """
+
+    def make(space: Space, **options: Value) -> Algorithm:
+        if missing := [package for package in needs if importlib.util.find_spec(package) is None]:
+            what = f"'{space.algorithm.name}' needs the package {' and '.join(missing)}, which is not installed"
+            raise Co2lError(what, fix=f"pip install {' '.join(missing)}")
+        from co2l.search.algorithms.optuna_samplers import OptunaSampler
+
+        return OptunaSampler(space, name, options, adaptive=adaptive, stateful=stateful)
+
+    return make
+
+
+register("grid", _ours("grid.Grid"))
+register("random", _ours("random_search.RandomSearch"))
+register("tpe", optuna_sampler("TPESampler"))
+register("gp", optuna_sampler("GPSampler", "scipy", "torch"))
+register("cmaes", optuna_sampler("CmaEsSampler", "cmaes", stateful=True))
+register("qmc", optuna_sampler("QMCSampler", "scipy", adaptive=False))
+register("nsgaii", optuna_sampler("NSGAIISampler", stateful=True))

@@ -1,0 +1,59 @@
+"""How much each axis of a search matters: its share of the variance of the scores, by one evaluator for everyone."""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+import optuna
+from optuna.importance import FanovaImportanceEvaluator, get_param_importances
+from optuna.trial import create_trial
+
+from co2l.search.record.entries import Entry
+from co2l.search.record.storage import distribution
+from co2l.search.space.document import Value
+from co2l.search.space.space import Space
+
+EVALUATOR = "fANOVA"
+
+
+def importance(space: Space, entries: Iterable[Entry]) -> dict[str, float]:
+    """Each axis's share, the largest first; empty for too few results.
+
+    The axes under `selection` are not chosen but given, so the shares are computed for each of their values and
+    averaged: how much a larger buffer brings says nothing about what to choose for it.
+    """
+    ranked = [name for name in space.axes if name not in given(space)]
+    groups: dict[tuple[Value, ...], list[Entry]] = defaultdict(list)
+    for entry in sorted(entries, key=lambda entry: entry.key):  # the same numbers, whichever trial ended first
+        if entry.status == "done":
+            groups[tuple(entry.values[name] for name in given(space))].append(entry)
+    shares = [found for group in groups.values() if (found := _shares(space, ranked, group))]
+    if not shares:
+        return {}
+    means = {name: statistics.fmean(each[name] for each in shares) for name in ranked}
+    return dict(sorted(means.items(), key=lambda item: -item[1]))
+
+
+def given(space: Space) -> tuple[str, ...]:
+    """The axes that importance is conditioned on."""
+    return (*space.selection.per, *space.selection.mean_over)
+
+
+def described(space: Space) -> str:
+    """What the numbers are, as axes and captions name it."""
+    within = f", for each {' and '.join(given(space))}" if given(space) else ""
+    return f"share of the variance of {space.objective} ({EVALUATOR}{within})"
+
+
+def _shares(space: Space, ranked: list[str], entries: Sequence[Entry]) -> Mapping[str, float]:
+    scores = {entry.score for entry in entries}
+    if len(scores) < 2 or not ranked:
+        return {}
+    study = optuna.create_study(direction="maximize")
+    distributions = {name: distribution(space.axes[name]) for name in ranked}
+    for entry in entries:
+        params = {name: entry.values[name] for name in ranked}
+        study.add_trial(create_trial(params=params, distributions=distributions, value=entry.score))
+    return get_param_importances(study, evaluator=FanovaImportanceEvaluator(seed=0), params=ranked)

@@ -1,0 +1,158 @@
+"""In which order trials start: those with a new first stage come first, and no stage is trained by two trials at once.
+
+Trials whose stage is in the making wait behind the one that makes it, its owner; if the owner ends without, the next of
+them takes over. Every operation costs O(log n). The queue only orders: it reads the record and writes nothing, and it
+knows nothing of Ray.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import random
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping
+from enum import Enum
+from typing import Protocol
+
+from co2l.data.benchmarks import BENCHMARKS
+from co2l.search.algorithms.drawing import Drawing
+from co2l.search.record.entries import Entry, Status
+from co2l.search.space.plan import epochs_of, order
+from co2l.search.space.space import Space, Trial
+
+
+class Signal(Enum):
+    WAIT = "wait"  # nothing can start now, but something will once an issued trial reports
+    FINISHED = "finished"
+
+
+WAIT, FINISHED = Signal.WAIT, Signal.FINISHED
+
+
+class Recorded(Protocol):
+    """What is read of the record."""
+
+    @property
+    def entries(self) -> Mapping[str, Entry]: ...
+
+    def status(self, trial: Trial) -> Status: ...
+
+
+class TrialQueue:
+    """The trials of a search that have not ended, in the order in which they should start.
+
+    A trial that `next` issued is announced as `stage_ready` when its first stage is stored, and comes back by one of
+    `finished`, `gave_up` and `try_again`.
+    """
+
+    def __init__(self, space: Space, record: Recorded, *, reuse: bool = True, seed: int = 0) -> None:
+        self._space, self._record, self._reuse, self._seed = space, record, reuse, seed
+        self._tasks = BENCHMARKS[space.benchmark].tasks
+        self._rank = itertools.count()
+        self._startable: list[tuple[int, Trial]] = []
+        self._behind: dict[Hashable, list[tuple[int, Trial]]] = defaultdict(list)  # stages -> heap of those that wait
+        self._owner: dict[Hashable, str] = {}  # stages -> key of the trial that makes them
+        self._ready: set[Hashable] = set()  # stages that are stored
+        self._issued: dict[str, Trial] = {}
+        self._waiting = 0
+        self._drawing = Drawing(space, record.entries, seed)
+        self._put(self._drawing.initial())
+
+    @property
+    def issued(self) -> int:
+        """How many trials `next` gave out that have not come back."""
+        return len(self._issued)
+
+    @property
+    def unfinished(self) -> int:
+        """Trials that have not ended, and points that are still to be drawn."""
+        return len(self._startable) + self._waiting + len(self._issued) + self._drawing.left
+
+    def next(self) -> Trial | Signal:
+        """A trial to start now."""
+        while not self._startable and self._waiting <= len(self._issued):
+            if not (drawn := self._drawing.next()):
+                break
+            self._put(drawn)
+        if self._startable:
+            _, trial = heapq.heappop(self._startable)
+            self._issued[trial.key] = trial
+            return trial
+        return WAIT if self._issued else FINISHED
+
+    def stage_ready(self, trial: Trial) -> None:
+        """The trial's first stage is stored now."""
+        self._release(_first(trial))
+
+    def finished(self, trial: Trial) -> None:
+        """The trial is done, and all its stages are stored."""
+        del self._issued[trial.key]
+        self._release(_first(trial))
+        self._release(_all(trial))
+
+    def gave_up(self, trial: Trial) -> None:
+        """The trial ended without a result, for good."""
+        self._leave(trial)
+
+    def try_again(self, trial: Trial) -> None:
+        """The trial is pending again: after all others, when the cause may have gone."""
+        self._leave(trial)
+        self._insert(next(self._rank), trial)
+
+    def take_back(self, trial: Trial) -> None:
+        """The trial is pending again, unless it came back already."""
+        if trial.key in self._issued:
+            self.try_again(trial)
+
+    def _put(self, trials: Iterable[Trial]) -> None:
+        """In the order of the plan; the longest first, as a long one at the end would leave the others idle."""
+        pending: list[Trial] = []
+        for trial in trials:
+            status = self._record.status(trial)
+            if status == "pending":
+                pending.append(trial)
+            elif status == "done":
+                self._ready |= {_first(trial), _all(trial)}
+        if self._space.early_stop is not None:  # halving assumes that good ones come at any time
+            random.Random(self._seed).shuffle(pending)
+        pending.sort(key=lambda trial: -sum(epochs_of(trial, self._tasks)))
+        for trial in order(pending):
+            self._insert(next(self._rank), trial)
+
+    def _insert(self, rank: int, trial: Trial) -> None:
+        """Behind the owner of the first of its stages that is in the making, or else ready to start."""
+        if self._reuse:
+            for stages in (_first(trial), _all(trial)):
+                if stages not in self._ready and self._owner.setdefault(stages, trial.key) != trial.key:
+                    heapq.heappush(self._behind[stages], (rank, trial))
+                    self._waiting += 1
+                    return
+        heapq.heappush(self._startable, (rank, trial))
+
+    def _release(self, stages: Hashable) -> None:
+        """All that waited for these stages may start."""
+        self._ready.add(stages)
+        self._owner.pop(stages, None)
+        for rank, trial in self._behind.pop(stages, ()):
+            self._waiting -= 1
+            self._insert(rank, trial)
+
+    def _leave(self, trial: Trial) -> None:
+        """The trial ended early: what it has not made is left to the next that waits for it."""
+        del self._issued[trial.key]
+        for stages in (_all(trial), _first(trial)):
+            if self._owner.get(stages) != trial.key:
+                continue
+            del self._owner[stages]
+            if behind := self._behind.get(stages):
+                self._waiting -= 1
+                self._insert(*heapq.heappop(behind))
+
+
+def _first(trial: Trial) -> Hashable:
+    return "first", trial.prefix
+
+
+def _all(trial: Trial) -> Hashable:
+    return "all", trial.whole

@@ -1,0 +1,1 @@
+"""Which configuration is chosen, and what its seeds came to."""

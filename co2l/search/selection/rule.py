@@ -1,0 +1,209 @@
+"""The paper's rule: select the configuration with the highest validation accuracy, averaged over its trials.
+
+`per` selects for each value of its axes, `mean_over` selects one configuration for all values of its axes, both over
+all seeds. A configuration that lacks a trial cannot be selected, and is named in `left_out`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from co2l.errors import headline
+from co2l.files import write_atomic
+from co2l.learning.metrics import probe_title
+from co2l.search.record.entries import Entry, Status
+from co2l.search.space.document import Range, Value
+from co2l.search.space.naming import named
+from co2l.search.space.space import Configuration, Space
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How all trials of one configuration ended."""
+
+    configuration: Configuration
+    status: Status  # done only if every trial is; failed or pruned if one is
+    score: float  # mean over its trials: of their results if done, at the rung if pruned, else 0
+    tasks: int  # after how many tasks it was stopped, if it was
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True)
+class Margin:
+    """How sure a selection is."""
+
+    candidates: int = 1  # finished configurations that it was the best of
+    lead: float | None = None  # how far its score is above the second best's; None if there is no second
+    second: Mapping[str, Value] = field(default_factory=dict)  # the values of that one
+    std: float | None = None  # sample standard deviation of the score over its seeds; one seed has none
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"candidates": self.candidates, "lead": self.lead, "second": dict(self.second), "std": self.std}
+
+
+@dataclass(frozen=True)
+class Selected:
+    """A selected configuration, complete and ready to run."""
+
+    group: Mapping[str, Value]  # the values of the axes under `per` or `mean_over` that it was selected for
+    score: float  # what it was selected by: with `mean_over`, the mean over all values of those axes
+    values: Mapping[str, Value]  # of all axes
+    settings: Mapping[str, Any]  # complete, defaults included
+    trials: tuple[str, ...]  # the keys of its trials, one for every seed
+    accuracies: Mapping[str, float] = field(default_factory=dict)  # in percent per scenario, the mean over its trials
+    probe: str = ""  # who measured them, as people read it
+    margin: Margin = field(default_factory=Margin)
+
+    def as_dict(self, space: Space) -> dict[str, Any]:
+        return {
+            "benchmark": space.benchmark,
+            "method": space.method,
+            "settings": dict(self.settings),
+            "score": self.score,
+            "accuracies": dict(self.accuracies),
+            "margin": self.margin.as_dict(),
+            "group": dict(self.group),
+            "seeds": list(space.seeds),
+            "trials": list(self.trials),
+        }
+
+
+@dataclass(frozen=True)
+class Choice:
+    selected: tuple[Selected, ...]
+    left_out: tuple[str, ...]  # a line for each configuration that was begun but lacks a result
+    missing: tuple[str, ...]  # a line for each value of `per` for which nothing could be selected
+
+
+def outcomes(space: Space, entries: Iterable[Entry]) -> list[Outcome]:
+    """The configurations of which a trial was begun, in that order."""
+    by_configuration: dict[Configuration, list[Entry]] = defaultdict(list)
+    for entry in entries:
+        by_configuration[space.configuration(entry.values)].append(entry)
+    return [_outcome(space, name, tuple(group)) for name, group in by_configuration.items()]
+
+
+def _outcome(space: Space, name: Configuration, entries: tuple[Entry, ...]) -> Outcome:
+    if any(entry.status == "failed" for entry in entries):
+        return Outcome(name, "failed", 0.0, 0, entries)
+    if stopped := [max(entry.rungs, default=0) for entry in entries if entry.status == "pruned"]:
+        scores = [entry.rungs[min(stopped)] for entry in entries if min(stopped) in entry.rungs]
+        return Outcome(name, "pruned", _mean(scores), min(stopped), entries)
+    scores = [entry.score for entry in entries if entry.score is not None]
+    if len(scores) == space.trials_per_point:
+        return Outcome(name, "done", _mean(scores), 0, entries)
+    return Outcome(name, "running", 0.0, 0, entries)
+
+
+def group(space: Space, chosen: Configuration) -> tuple[Value, ...]:
+    """The values of the axes that the selection selects per."""
+    return tuple(dict(chosen)[name] for name in space.selection.per)
+
+
+def relative(space: Space, known: Iterable[Outcome]) -> dict[Configuration, float]:
+    """How far each score is above the mean of those of the same group that ended alike."""
+    alike: dict[object, list[Outcome]] = defaultdict(list)
+    for outcome in known:
+        alike[group(space, outcome.configuration), outcome.status, outcome.tasks].append(outcome)
+    means = {name: _mean([outcome.score for outcome in several]) for name, several in alike.items()}
+    return {each.configuration: each.score - means[name] for name, several in alike.items() for each in several}
+
+
+def _mean(scores: Sequence[float]) -> float:
+    return math.fsum(scores) / len(scores) if scores else 0.0  # exact, in whatever order the trials come
+
+
+def select(space: Space, entries: Iterable[Entry]) -> Choice:
+    """The best of what the record holds. Of equal ones the first on the axes wins, whichever ended first."""
+    per = space.selection.per
+    candidates: dict[tuple[Value, ...], list[Outcome]] = defaultdict(list)
+    left_out: list[str] = []
+    for outcome in outcomes(space, entries):
+        if outcome.status == "done":
+            candidates[group(space, outcome.configuration)].append(outcome)
+        else:
+            left_out.append(_why(space, outcome))
+    selected: list[Selected] = []
+    missing: list[str] = []
+    for values in itertools.product(*space.lists(per)):
+        if best := candidates.get(values):
+            first, *others = sorted(best, key=lambda each: (-each.score, _position(space, each.configuration)))
+            selected += _runnable(space, first, _margin(space, first, others))
+        else:
+            where = named(dict(zip(per, values, strict=True)))
+            missing.append(f"{where + ': ' if where else ''}no configuration has all of its trials finished")
+    return Choice(tuple(selected), tuple(left_out), tuple(missing))
+
+
+def _margin(space: Space, first: Outcome, others: Sequence[Outcome]) -> Margin:
+    by_seed: dict[int, list[float]] = defaultdict(list)
+    for entry in first.entries:
+        by_seed[entry.seed].append(entry.score or 0.0)
+    means = [_mean(scores) for scores in by_seed.values()]
+    std = statistics.stdev(means) if len(means) > 1 else None
+    if not others:
+        return Margin(1, std=std)
+    second = {name: value for name, value in others[0].configuration if name not in space.selection.per}
+    return Margin(1 + len(others), first.score - others[0].score, second, std)
+
+
+def _runnable(space: Space, best: Outcome, margin: Margin) -> Iterable[Selected]:
+    """One for every value of the axes that were averaged over; they share the rest."""
+    names = space.selection.mean_over
+    chosen = dict(best.configuration)
+    results = {entry.key: entry.result for entry in best.entries if entry.result is not None}
+    for values in itertools.product(*space.lists(names)):
+        point = {name: {**chosen, **dict(zip(names, values, strict=True))}[name] for name in space.axes}
+        trials = [space.trial(point, seed) for seed in space.seeds]
+        found = [results[trial.key] for trial in trials if trial.key in results]
+        yield Selected(
+            group={name: point[name] for name in (*space.selection.per, *names)},
+            score=best.score,
+            values=point,
+            settings=trials[0].config.settings.model_dump(mode="json"),
+            trials=tuple(trial.key for trial in trials),
+            accuracies=_averages(found),
+            probe=probe_title(found[0], "final") if found else "",
+            margin=margin,
+        )
+
+
+def _averages(results: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    names = results[0]["average"] if results else ()
+    return {name: _mean([each["average"][name] for each in results]) for name in names}
+
+
+def _position(space: Space, chosen: Configuration) -> tuple[Any, ...]:
+    """Where a configuration is on the axes: in a list by its index, in a range by its value."""
+    axes = space.axes
+    position: list[Any] = []
+    for name, value in chosen:
+        axis = axes[name]
+        position.append(value if isinstance(axis, Range) else axis.index(value))
+    return tuple(position)
+
+
+def _why(space: Space, outcome: Outcome) -> str:
+    which = named(dict(outcome.configuration))
+    done = sum(entry.status == "done" for entry in outcome.entries)
+    failed = next((entry.reason for entry in outcome.entries if entry.status == "failed"), "")
+    if failed:
+        return f"{which}: {done} of {space.trials_per_point} trials finished, one failed ({headline(failed)})"
+    if outcome.status == "pruned":
+        return f"{which}: stopped after {outcome.tasks} tasks"
+    return f"{which}: {done} of {space.trials_per_point} trials finished"
+
+
+def write(path: Path, space: Space, choice: Choice) -> None:
+    """The selected configurations as YAML, a list; each entry is what `co2l.evaluate` needs to run it."""
+    chosen = [each.as_dict(space) for each in choice.selected]
+    write_atomic(path, yaml.safe_dump(chosen, sort_keys=False, allow_unicode=True))

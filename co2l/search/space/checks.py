@@ -1,0 +1,232 @@
+"""Whether the values of a space make sense for its benchmark and its method, and together."""
+
+from __future__ import annotations
+
+import math
+import re
+import reprlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from co2l.data.benchmarks import BENCHMARKS
+from co2l.errors import Co2lError, unknown
+from co2l.learning.methods import METHODS, configure
+from co2l.learning.metrics import scenarios
+from co2l.search.algorithms.registry import algorithm_of
+from co2l.search.space.document import MOST_TRIALS, VARIANT, Document, EarlyStop, Range, Value
+
+if TYPE_CHECKING:
+    from co2l.learning.config import RunConfig
+    from co2l.search.space.space import Space
+
+    S = TypeVar("S", bound=Space)
+
+
+def checked(space: S) -> S:
+    """The space with its values as the settings take them; an error names the file, the key and what would be right."""
+    if space.benchmark not in BENCHMARKS:
+        raise unknown("benchmark", space.benchmark, BENCHMARKS, where=f"{space.source}: benchmark")
+    if space.method not in METHODS:
+        raise unknown("method", space.method, METHODS, where=f"{space.source}: method")
+    if not (space.axes or space.variants):
+        what = "nothing is listed" if "axes" in space.model_fields_set else "the key 'axes' is missing"
+        where = f"{space.source}: axes" if "axes" in space.model_fields_set else space.source
+        raise Co2lError(what, where=where, fix=f"axes is: {Document.model_fields['axes'].description}")
+    if space.variants and VARIANT not in space.axes:
+        space = space.model_copy(update={"axes": {VARIANT: tuple(space.variants), **space.axes}})
+    _check_names(space)
+    axes = _checked_axes(space)
+    space = space.model_copy(update={"axes": axes, "variants": _checked_variants(space, axes)})
+    _check_choice(space)
+    _check_algorithm(space)
+    _check_amount(space)
+    return space.model_copy(update={"early_stop": _checked_early_stop(space)})
+
+
+def _check_names(space: Space) -> None:
+    fields = METHODS[space.method].settings_type.model_fields
+    variants = {f"variants.{name}": settings for name, settings in space.variants.items()}
+    for section, names in {"settings": space.settings, "axes": space.axes, **variants}.items():
+        for name in names:
+            if section == "axes" and name == VARIANT and space.variants:
+                continue
+            where = f"{space.source}: {section}.{name}"
+            owners = [other for other, kind in METHODS.items() if name in kind.settings_type.model_fields]
+            if name in ("seed", "seeds"):
+                raise Co2lError("a seed is not a setting", where=where, fix="list them under the key seeds, as [0, 1]")
+            if name not in fields and owners:
+                fix = f"remove it, or set method to {' or '.join(owners)}"
+                raise Co2lError(f"'{name}' is not a setting of method '{space.method}'", where=where, fix=fix)
+            if name not in fields:
+                raise unknown("setting", name, fields, where=f"{space.source}: {section}")
+    if space.variants:
+        listed = space.axes[VARIANT]
+        for name in ("a range",) if isinstance(listed, Range) else map(str, listed):
+            if name not in space.variants:
+                raise unknown("variant", name, space.variants, where=f"{space.source}: axes.{VARIANT}")
+    for section, settings in {"axes": space.axes, **variants}.items():
+        for name in space.settings.keys() & settings.keys():
+            where = f"{space.source}: {section}.{name}"
+            raise Co2lError(f"{name} is fixed under settings too", where=where, fix="keep it in one of the two")
+    for section, settings in {"settings": space.settings, **variants}.items():
+        for name, value in settings.items():
+            where = f"{space.source}: {section}.{name}"
+            if section != "settings" and name in space.axes:
+                raise Co2lError(f"{name} is an axis too", where=where, fix="keep it in one of the two")
+            if not isinstance(value, Value):
+                fix = "give it one value here, or list several under axes"
+                raise Co2lError(f"{reprlib.repr(value)} is not one value", where=where, fix=fix)
+
+
+def _check_algorithm(space: Space) -> None:
+    """The algorithm exists, takes its options, and has `samples` unless it lists its points itself."""
+    algorithm, name = algorithm_of(space), space.algorithm.name
+    if algorithm.enumerable and space.samples is not None:
+        fix = "remove it, or set algorithm to random or tpe"
+        what = f"a {name} tries all of its trials and takes no number of samples"
+        raise Co2lError(what, where=f"{space.source}: samples", fix=fix)
+    if not algorithm.enumerable and space.samples is None:
+        fix = "say how many configurations to try, as samples: 50"
+        raise Co2lError(f"the key 'samples' is missing for algorithm '{name}'", where=space.source, fix=fix)
+    for axis in space.axes if algorithm.enumerable else ():
+        if isinstance(space.axes[axis], Range):
+            raise countless(axis, space.source)
+
+
+def _check_amount(space: Space) -> None:
+    """A grid that no machine can even list is a slip."""
+    amount = math.prod(len(axis) for axis in space.axes.values() if not isinstance(axis, Range)) * len(space.seeds)
+    if algorithm_of(space).enumerable and amount > MOST_TRIALS:
+        fix = f"list fewer values, for at most {MOST_TRIALS:,} trials, or set algorithm to random or tpe"
+        raise Co2lError(f"the grid has {amount:.3g} trials", where=f"{space.source}: axes", fix=fix)
+
+
+def countless(name: str, source: str) -> Co2lError:
+    fix = "list its values, as [0.1, 0.5], or set algorithm to random or tpe"
+    return Co2lError("a range has no grid", where=f"{source}: axes.{name}", fix=fix)
+
+
+def _checked_axes(space: Space) -> dict[str, tuple[Value, ...] | Range]:
+    """The axes with their values as the settings take them, so that 1 and 1.0 are the same learning rate."""
+    first = {name: axis.low if isinstance(axis, Range) else axis[0] for name, axis in space.axes.items()}
+    _taken(space, first, "")
+    axes: dict[str, tuple[Value, ...] | Range] = {}
+    for name, axis in space.axes.items():
+        where = f"{space.source}: axes.{name}"
+        if isinstance(axis, Range):
+            axes[name] = _checked_range(space, name, axis, first, where)
+            continue
+        values = list(axis) if name == VARIANT else [_taken(space, {**first, name: value}, name) for value in axis]
+        seen: set[Value] = set()
+        for value in values:
+            if value in seen:
+                raise Co2lError(f"the value {value!r} is there twice", where=where, fix="list each value once")
+            seen.add(value)
+        axes[name] = tuple(values)
+    return axes
+
+
+def _checked_variants(space: Space, axes: Mapping[str, tuple[Value, ...] | Range]) -> dict[str, dict[str, Value]]:
+    """The variants with their values as the settings take them; each is another one than those before it."""
+    first = {name: axis.low if isinstance(axis, Range) else axis[0] for name, axis in axes.items()}
+    variants: dict[str, dict[str, Value]] = {}
+    found: dict[RunConfig, str] = {}
+    for name, settings in space.variants.items():
+        point = {**first, VARIANT: name}
+        variants[name] = {setting: _taken(space, point, setting) for setting in settings}
+        same = found.setdefault(space.trial(point, 0).config, name)
+        if same != name:
+            where = f"{space.source}: variants.{name}"
+            raise Co2lError(f"has the same settings as '{same}'", where=where, fix="keep one of the two")
+    return variants
+
+
+def _checked_range(space: Space, name: str, axis: Range, first: Mapping[str, Value], where: str) -> Range:
+    low, high = (_taken(space, {**first, name: end}, name) for end in (axis.low, axis.high))
+    if isinstance(low, bool | str) or isinstance(high, bool | str):
+        raise Co2lError(f"{name} is not a number and has no range", where=where, fix="list its values")
+    if low >= high:
+        raise Co2lError(f"low {low} is not below high {high}", where=where, fix="put the smaller value in low")
+    if axis.log and low <= 0:
+        fix = "use a low above 0, or leave out log"
+        raise Co2lError(f"a logarithmic range cannot start at {low}", where=where, fix=fix)
+    return Range(low=low, high=high, log=axis.log)
+
+
+def _taken(space: Space, values: Mapping[str, Any], name: str) -> Any:
+    """The value of setting `name` as the method takes it at this point of the space."""
+    given = space.given(values)
+    for each, value in given.items():
+        if not isinstance(value, Value):
+            where = f"{space.source}: axes.{each}"
+            raise Co2lError(f"{reprlib.repr(value)} is not one value", where=where, fix="list plain values")
+    try:
+        settings = configure(space.benchmark, space.method, given).settings
+    except Co2lError as error:
+        raise _located(error, space, values) from None
+    for each, value in given.items():
+        if isinstance(value, bool) and not isinstance(getattr(settings, each), bool):  # pydantic takes true for 1
+            about = type(settings).model_fields[each].description or "a number"
+            where = f"{space.source}: {_section(space, each, values)}.{each}"
+            raise Co2lError(
+                f"true or false where a number should be, got {value}", where=where, fix=f"{each} is: {about}"
+            )
+    return getattr(settings, name, None)
+
+
+def _section(space: Space, name: str, values: Mapping[str, Any]) -> str | None:
+    """Where the file sets `name` at this point of the space, if it does."""
+    variant = values.get(VARIANT, "")
+    sections = {"axes": space.axes, "settings": space.settings, f"variants.{variant}": space.variants.get(variant, {})}
+    return next((section for section, names in sections.items() if name in names), None)
+
+
+def _located(error: Co2lError, space: Space, values: Mapping[str, Any]) -> Co2lError:
+    """The same error at the key whose setting it starts with."""
+    match = re.match(r"(\w+)(: )?", error.what)
+    section = _section(space, match[1], values) if match else None
+    if section is None or match is None:
+        return Co2lError(error.what, where=space.source, fix=error.fix)
+    what = error.what[match.end() :] if match[2] else error.what
+    return Co2lError(what, where=f"{space.source}: {section}.{match[1]}", fix=error.fix)
+
+
+def _check_choice(space: Space) -> None:
+    """The objective is measured on this benchmark, and the selection goes over axes that have a list."""
+    measured = [f"val/{name}" for name in ("score", *scenarios(BENCHMARKS[space.benchmark].scenario))]
+    if space.objective not in measured:
+        what = f"{space.objective} is not measured on {space.benchmark}"
+        raise Co2lError(what, where=f"{space.source}: objective", fix=f"valid are: {', '.join(measured)}")
+    selection = space.selection
+    if selection.per and selection.mean_over:
+        fix = "keep per to choose for each value, or mean_over to choose one for all"
+        raise Co2lError("both per and mean_over are given", where=f"{space.source}: selection", fix=fix)
+    for key, names in (("per", selection.per), ("mean_over", selection.mean_over)):
+        where = f"{space.source}: selection.{key}"
+        for i, name in enumerate(names):
+            if name not in space.axes:
+                raise unknown("axis", name, space.axes, where=where)
+            if name in names[:i]:
+                raise Co2lError(f"'{name}' is there twice", where=where, fix="name each axis once")
+            if isinstance(space.axes[name], Range):
+                raise Co2lError(f"'{name}' is a range", where=where, fix=f"list its values under axes.{name}")
+
+
+def _checked_early_stop(space: Space) -> EarlyStop | None:
+    """With its rungs; by default there is one after every task but the first, which many share, and the last."""
+    if space.early_stop is None:
+        return None
+    if METHODS[space.method].jointly:
+        what = f"early stopping compares the accuracies after each task, and {space.method} learns all tasks at once"
+        raise Co2lError(what, where=f"{space.source}: early_stop", fix="set early_stop to off")
+    of_variants = (settings.get("matrix_probe") for settings in space.variants.values())
+    if "none" in (space.settings.get("matrix_probe"), *(space.axes.get("matrix_probe") or ()), *of_variants):
+        fix = "leave matrix_probe out, or set early_stop to off"
+        what = "early stopping compares the accuracies after each task, and matrix_probe none measures none"
+        raise Co2lError(what, where=f"{space.source}: early_stop", fix=fix)
+    last = BENCHMARKS[space.benchmark].tasks - 1
+    rungs = space.early_stop.rungs or tuple(range(min(2, last), last + 1))
+    if rungs[-1] > last:
+        what = f"a rung after {rungs[-1]} tasks stops nothing: {space.benchmark} has {last + 1}"
+        raise Co2lError(what, where=f"{space.source}: early_stop.rungs", fix=f"use numbers from 1 to {last}")
+    return space.early_stop.model_copy(update={"rungs": rungs})

@@ -1,0 +1,144 @@
+"""How long a search will take, before it starts: hours and money, from the time of one training step.
+
+Where that time comes from is a `Timing`: `measured` times a few steps on this machine, `co2l.search.space.forecast`
+computes it for a card that is not here.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from co2l.data.benchmarks import BENCHMARKS
+from co2l.data.randomness import generator_for
+from co2l.data.streams import TaskStream, open_stream
+from co2l.learning.config import RunConfig
+from co2l.learning.methods import METHODS
+from co2l.learning.methods.base import Method
+from co2l.search.space.plan import planned_trials, work_of
+from co2l.search.space.space import Space, Trial
+
+FEW, STEPS, PATIENCE = 8, 3, 1.0  # examples of a first try; timed steps; seconds that one of them may take
+LEFT_OUT = (
+    "evaluation, loading and starting workers are left out, later tasks are taken to be like the second, and parallel "
+    "trials not to slow each other"
+)
+
+
+@dataclass(frozen=True)
+class Timed:
+    """The steps of trials that differ in nothing that changes the work of a step."""
+
+    settings: dict[str, Any]
+    batch: int  # examples of a timed step: fewer than batch_size if those would take too long
+    first: float  # seconds per example in task 1
+    later: float  # seconds per example in later tasks
+    sizes: tuple[int, int]  # examples of the first and the second task
+    replays: bool  # whether an epoch goes over the buffer too
+
+
+@dataclass(frozen=True)
+class Estimate:
+    trial_hours: float  # of one trial after the other, each stage trained once
+    trial_hours_naive: float
+    parallel: int
+    price: float | None  # of an hour of the machines that run so many trials at once
+    timed: tuple[Timed, ...]
+
+    @property
+    def hours(self) -> float:
+        return self.trial_hours / self.parallel
+
+    @property
+    def money(self) -> float | None:
+        return None if self.price is None else self.hours * self.price
+
+    def as_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "hours": self.hours, "money": self.money, "left_out": LEFT_OUT}
+
+
+Timing = Callable[[RunConfig, dict[str, Any]], Timed]  # given a trial and those of its settings that change its work
+
+
+def estimate(
+    space: Space,
+    timing: Timing,
+    *,
+    parallel: int = 1,
+    price: float | None = None,
+    progress: Callable[[int, int, dict[str, Any]], None] = lambda *_: None,
+) -> Estimate:
+    """Hours, and money if a price is given; `progress` hears which kind of trial is timed next, out of how many."""
+    trials = list(planned_trials(space))
+    kinds = {_kind(space, trial): trial.config for trial in trials}
+    timed: dict[object, Timed] = {}
+    for number, (kind, config) in enumerate(kinds.items(), 1):
+        progress(number, len(kinds), dict(kind))
+        timed[kind] = timing(config, dict(kind))
+    stages: dict[object, float] = {}
+    naive = 0.0
+    for trial in trials:
+        first, later = _seconds(trial.config, timed[_kind(space, trial)], BENCHMARKS[space.benchmark].tasks)
+        naive += first + later
+        stages["first", trial.prefix] = first
+        stages["later", trial.whole] = later
+    return Estimate(sum(stages.values()) / 3600, naive / 3600, parallel, price, tuple(timed.values()))
+
+
+def _kind(space: Space, trial: Trial) -> tuple[tuple[str, Any], ...]:
+    return tuple(work_of(space, trial).items())
+
+
+def measured(space: Space, *, data: Path, device: torch.device) -> Timing:
+    """Time a few steps on this machine."""
+    tasks = open_stream(space.benchmark, split=space.split, seed=space.seeds[0], data=data)
+    return lambda config, work: _time(config, tasks, device, work)
+
+
+def _seconds(config: RunConfig, timed: Timed, tasks: int) -> tuple[float, float]:
+    """The training time of the first stage, and of all later ones together."""
+    epochs, (n_first, n_later) = config.settings.epochs_per_task(tasks), timed.sizes
+    room = getattr(config.settings, "buffer_size", 0) if timed.replays else 0
+    if METHODS[config.method].jointly:
+        room = "unlimited"
+    drawn = 0
+    for t in range(1, tasks):
+        seen = n_first + (t - 1) * n_later
+        drawn += epochs[t] * (n_later + (seen if isinstance(room, str) else min(room, seen)))
+    return epochs[0] * n_first * timed.first, drawn * timed.later
+
+
+def _time(config: RunConfig, tasks: TaskStream, device: torch.device, work: dict[str, Any]) -> Timed:
+    method = METHODS[config.method](config.settings, tasks.benchmark, config.seed, device)
+    one, two = tasks.train(0).to(device), tasks.train(1).to(device)
+    method.begin_task(0, one)
+    _, first = _seconds_per_example(method, 0, config.seed, device)
+    method.end_task(0, one)
+    method.begin_task(1, two)
+    drawn = sum(len(batch) for batch in method.draw(1))
+    batch, later = _seconds_per_example(method, 1, config.seed, device)
+    named = {"batch_size": config.settings.batch_size, **work}
+    return Timed(named, batch, first, later, (len(one), len(two)), drawn > len(two))
+
+
+def _seconds_per_example(method: Method, t: int, seed: int, device: torch.device) -> tuple[int, float]:
+    """The examples of the timed steps, and their seconds. A step that would take too long is cut short."""
+    batches = method.draw(1)
+    lr = method.schedule(t).lr(1, 0, len(batches))
+
+    def step(n: int) -> float:
+        started = time.perf_counter()
+        losses = method.step(batches[0][:n], lr, generator_for(seed, "plan", t, device=device))
+        for loss in losses.values():
+            float(loss)  # waits for the device
+        return time.perf_counter() - started
+
+    few = min(FEW, len(batches[0]))
+    step(few)  # the first one also builds and warms up
+    n = min(len(batches[0]), max(few, round(few * PATIENCE / min(step(few), step(few)))))
+    return n, sum(step(n) for _ in range(STEPS)) / STEPS / n

@@ -1,0 +1,162 @@
+"""How much a search will train, before it starts: trials, distinct stages, epochs with and without reuse."""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from co2l.data.benchmarks import BENCHMARKS
+from co2l.learning.config import RunConfig, Scope
+from co2l.learning.methods import METHODS
+from co2l.search.algorithms.registry import algorithm_of
+from co2l.search.space.space import Space, Trial
+
+LENGTHS = ("E_0", "E_t", "epochs", "buffer_size")  # settings of how many steps there are
+
+
+@dataclass(frozen=True)
+class Plan:
+    trials: int
+    first_stages: int  # distinct ones, as the next two
+    stages: int
+    epochs_naive: int  # every trial trained alone
+    epochs_planned: int  # every distinct stage trained once
+    exact: bool  # else a random draw as an example, or the most that a search with early stopping takes
+    used_again: tuple[tuple[RunConfig, range], ...] = field(repr=False)  # a trial, and which of its stages
+
+    @property
+    def ratio(self) -> float:
+        return self.epochs_naive / self.epochs_planned
+
+    @functools.cached_property
+    def shared(self) -> frozenset[str]:
+        """The keys of the stages that several trials use."""
+        return frozenset(config.stage_key(t) for config, stages in self.used_again for t in stages)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "trials": self.trials,
+            "first_stages": self.first_stages,
+            "stages": self.stages,
+            "epochs_naive": self.epochs_naive,
+            "epochs_planned": self.epochs_planned,
+            "ratio": self.ratio,
+            "exact": self.exact,
+        }
+
+
+def plan(space: Space) -> Plan:
+    """Count without training. A trial's chain parts from another's at the first stage that reads a differing axis.
+
+    All stages after the first read the same settings, so two trials share all of them or none.
+    """
+    tasks = BENCHMARKS[space.benchmark].tasks
+    first: dict[object, tuple[RunConfig, int]] = {}
+    later: dict[object, tuple[RunConfig, int]] = {}
+    uses: Counter[object] = Counter()
+    trials = naive = 0
+    for trial in planned_trials(space):
+        E_0, E_rest = epochs_of(trial, tasks)
+        trials, naive = trials + 1, naive + E_0 + E_rest
+        first.setdefault(trial.prefix, (trial.config, E_0))
+        later.setdefault(trial.whole, (trial.config, E_rest))
+        uses.update([("first", trial.prefix), ("later", trial.whole)])
+    again = [(config, range(1)) for name, (config, _) in first.items() if uses["first", name] > 1]
+    again += [(config, range(1, tasks)) for name, (config, _) in later.items() if uses["later", name] > 1]
+    return Plan(
+        trials=trials,
+        first_stages=len(first),
+        stages=len(first) + len(later) * (tasks - 1),
+        epochs_naive=naive,
+        epochs_planned=sum(epochs for _, epochs in (*first.values(), *later.values())),
+        exact=algorithm_of(space).enumerable and space.early_stop is None,
+        used_again=tuple(again),
+    )
+
+
+def together(spaces: Sequence[Space]) -> Plan:
+    """Grids that run one after the other and share a store, where a stage of one may be a stage of another too."""
+    uses: Counter[str] = Counter()
+    epochs: dict[str, int] = {}
+    first: set[str] = set()
+    made: dict[str, tuple[RunConfig, int]] = {}
+    trials = naive = 0
+    for space in spaces:
+        tasks = BENCHMARKS[space.benchmark].tasks
+        for trial in space.trials():
+            keys, of_task = trial.config.stage_keys(tasks), trial.config.settings.epochs_per_task(tasks)
+            trials, naive = trials + 1, naive + sum(of_task)
+            epochs |= zip(keys, of_task, strict=True)
+            first.add(keys[0])
+            uses.update(keys)
+            for t, key in enumerate(keys):
+                made.setdefault(key, (trial.config, t))
+    again = [(config, range(t, t + 1)) for key, (config, t) in made.items() if uses[key] > 1]
+    return Plan(trials, len(first), len(uses), naive, sum(epochs.values()), exact=True, used_again=tuple(again))
+
+
+def trial_count(space: Space) -> int | None:
+    """How many trials the search has; None if its algorithm draws them as it goes."""
+    algorithm = algorithm_of(space)
+    if not algorithm.enumerable:
+        return None
+    return sum(1 for _ in algorithm.suggest((), (), 0)) * space.trials_per_point
+
+
+def listed_trials(space: Space) -> Iterator[Trial]:
+    """The trials of an algorithm that lists its points, in the order of the grid."""
+    listed = {space.configuration(point) for point in algorithm_of(space).suggest((), (), 0)}
+    return (trial for trial in space.trials() if space.configuration(trial.values) in listed)
+
+
+def planned_trials(space: Space) -> Iterator[Trial]:
+    """The trials of the search; if it draws them, as many as it will train, drawn at random."""
+    if algorithm_of(space).enumerable:
+        yield from listed_trials(space)
+        return
+    assert space.samples is not None  # checked when the space was read
+    rng, drawn = random.Random(0), set[tuple[object, ...]]()
+    tries = 20 * space.samples  # a trial is trained once: few different ones may be left to draw
+    while len(drawn) < space.samples and tries > 0:
+        point, tries = space.draw(rng), tries - 1
+        if tuple(point.values()) not in drawn:
+            drawn.add(tuple(point.values()))
+            yield from space.trials_of(point)
+
+
+def work_of(space: Space, trial: Trial) -> dict[str, Any]:
+    """The varied settings that change what a training step computes and holds, and not only its result.
+
+    Batches, networks and losses do; rates and temperatures do not, nor how long a task is trained or evaluated. A
+    larger buffer only makes epochs longer.
+    """
+    settings, scope = trial.config.settings, METHODS[space.method].settings_type.scope
+    varied = {name: getattr(settings, name) for name in space.varied if scope(name) is not Scope.PROBE}
+    return {name: value for name, value in varied.items() if not isinstance(value, float) and name not in LENGTHS}
+
+
+def epochs_of(trial: Trial, tasks: int) -> tuple[int, int]:
+    """The epochs of task 1, and those of all later tasks together."""
+    first, *later = trial.config.settings.epochs_per_task(tasks)
+    return first, sum(later)
+
+
+def order(trials: Iterable[Trial]) -> list[Trial]:
+    """One trial of every distinct first stage, then the others: what many wait for is trained first."""
+    seen: set[tuple[object, ...]] = set()
+    leaders: list[Trial] = []
+    others: list[Trial] = []
+    for trial in trials:
+        (others if trial.prefix in seen else leaders).append(trial)
+        seen.add(trial.prefix)
+    return leaders + others
+
+
+def longest_stage(space: Space) -> int:
+    """The most epochs that a trial of the search trains on one task."""
+    tasks = BENCHMARKS[space.benchmark].tasks
+    return max(max(trial.config.settings.epochs_per_task(tasks)) for trial in planned_trials(space))

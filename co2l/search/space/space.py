@@ -1,0 +1,250 @@
+"""A search space: what is fixed, what is tried, and how the best is selected.
+
+`load` answers a wrong file with one line that names the file, the key and what would be right. A space is immutable,
+and its trials are run configurations.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import itertools
+import json
+import math
+import random
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self, TypeVar, overload
+
+from pydantic import PrivateAttr
+
+from co2l.data.streams import Split
+from co2l.errors import Co2lError
+from co2l.learning.config import RunConfig, Scope
+from co2l.learning.methods import METHODS, configure
+from co2l.search.space.checks import checked, countless
+from co2l.search.space.document import VARIANT, Document, Range, Value, read, shaped
+
+Configuration = tuple[tuple[str, Value], ...]  # what is selected as one: all axes but those that are averaged over
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One run of a search: a value for every axis, and a seed."""
+
+    values: Mapping[str, Value]
+    config: RunConfig
+    prefix: tuple[Value, ...]  # what tells its first stage from those of the space's other trials
+    whole: tuple[Value, ...]  # what tells all its stages from theirs: those only evaluated in another way have the same
+
+    @property
+    def seed(self) -> int:
+        return self.config.seed
+
+    @functools.cached_property
+    def key(self) -> str:
+        return self.config.key
+
+    @property
+    def group(self) -> tuple[tuple[str, Value], ...]:
+        """Its values, whatever the seed."""
+        return tuple(self.values.items())
+
+
+class Space(Document):
+    """A document whose values make sense for its benchmark and method. Made by `load` and `parse`."""
+
+    _source: str = PrivateAttr("space")
+
+    @property
+    def source(self) -> str:
+        """Where it came from, as errors name it."""
+        return self._source
+
+    @functools.cached_property
+    def split(self) -> Split:
+        """Training examples only, a part of them for validation."""
+        return Split("search", self.validation.fraction, self.validation.seed)
+
+    @property
+    def size(self) -> int | None:
+        """The number of trials of the grid, or None if a range makes them countless."""
+        if any(isinstance(axis, Range) for axis in self.axes.values()):
+            return None
+        return math.prod(len(self._listed(name)) for name in self.axes) * len(self.seeds)
+
+    @property
+    def drawn_axes(self) -> list[str]:
+        """The axes that an algorithm chooses values for: all but those that the selection averages over."""
+        return [name for name in self.axes if name not in self.selection.mean_over]
+
+    @property
+    def trials_per_point(self) -> int:
+        """How many trials a point has: every seed, with every value of the axes that the selection averages over."""
+        return len(self.seeds) * math.prod(len(values) for values in self.lists(self.selection.mean_over))
+
+    def configuration(self, values: Mapping[str, Value]) -> Configuration:
+        """What is selected as one: the values of all axes but those that the selection averages over."""
+        return tuple((name, values[name]) for name in self.drawn_axes)
+
+    def lists(self, names: Iterable[str]) -> list[tuple[Value, ...]]:
+        """The values of some axes; an error if one of them is a range."""
+        return [self._listed(name) for name in names]
+
+    def trials(self) -> Iterator[Trial]:
+        """The grid, whatever the algorithm: the last axis moves fastest, and each point takes every seed."""
+        return self._trials({}, list(self.axes))
+
+    def trials_of(self, drawn: Mapping[str, Value]) -> Iterator[Trial]:
+        """The runs behind one point: every seed, and every value of the axes that the selection averages over."""
+        return self._trials(drawn, list(self.selection.mean_over))
+
+    def _trials(self, given: Mapping[str, Value], enumerated: list[str]) -> Iterator[Trial]:
+        for values in itertools.product(*(self._listed(name) for name in enumerated)):
+            point = {**given, **dict(zip(enumerated, values, strict=True))}
+            for seed in self.seeds:
+                yield self.trial(point, seed)
+
+    def _listed(self, name: str) -> tuple[Value, ...]:
+        axis = self.axes[name]
+        if isinstance(axis, Range):
+            raise countless(name, self.source)
+        return axis
+
+    def trial(self, values: Mapping[str, Value], seed: int) -> Trial:
+        """The trial of one value per axis, which need not be on the grid."""
+        if values.keys() != self.axes.keys():
+            raise Co2lError(f"a trial needs one value for each of {', '.join(self.axes)}", where=self.source)
+        given = self.given(values)
+        config = configure(self.benchmark, self.method, given, seed=seed, split=self.split, where=self.source)
+        settings = config.settings
+        taken = {name: values[name] if name == VARIANT else getattr(settings, name) for name in self.axes}
+        prefix = (seed, *(getattr(settings, name) for name in self._first))
+        return Trial(taken, config, prefix, (*prefix, *(getattr(settings, name) for name in self._later)))
+
+    def given(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The settings at a point of the axes, without the method's defaults."""
+        together = self.variants[values[VARIANT]] if VARIANT in values else {}
+        return {**self.settings, **together, **{name: value for name, value in values.items() if name != VARIANT}}
+
+    def draw(self, rng: random.Random) -> dict[str, Value]:
+        """A value at random for every axis that the selection does not average over; `trials_of` adds those."""
+        drawn: dict[str, Value] = {}
+        for name, axis in self.axes.items():
+            if name not in self.selection.mean_over:
+                drawn[name] = axis.draw(rng) if isinstance(axis, Range) else rng.choice(axis)
+        return drawn
+
+    @functools.cached_property
+    def varied(self) -> tuple[str, ...]:
+        """The settings in which trials differ: those of the axes, and those of the variants."""
+        of_variants = (name for settings in self.variants.values() for name in settings)
+        return tuple(dict.fromkeys([*(name for name in self.axes if name != VARIANT), *of_variants]))
+
+    @functools.cached_property
+    def _first(self) -> tuple[str, ...]:
+        return self._read_in(Scope.EVERY, Scope.FIRST)
+
+    @functools.cached_property
+    def _later(self) -> tuple[str, ...]:
+        return self._read_in(Scope.LATER)
+
+    def _read_in(self, *scopes: Scope) -> tuple[str, ...]:
+        scope = METHODS[self.method].settings_type.scope
+        return tuple(name for name in self.varied if scope(name) in scopes)
+
+    def with_settings(self, values: Mapping[str, Any], *, where: str = "--set") -> Self:
+        """The space with settings overridden: an axis keeps the value as its only one; a list is a new axis."""
+        settings, axes = dict(self.settings), dict(self.axes)
+        for name, value in values.items():
+            if isinstance(value, list | dict):
+                settings.pop(name, None)
+                axes[name] = value  # type: ignore[assignment]  # `parse` checks it like the content of a file
+            elif name in axes:
+                axes[name] = (value,)
+            else:
+                settings[name] = value
+        return self.replace(where=where, settings=settings, axes=axes)
+
+    def replace(self, *, where: str = "", **keys: Any) -> Self:
+        """The space with some keys replaced, checked again; `where` says in errors what replaced them."""
+        document = {name: getattr(self, name) for name in Document.model_fields} | keys
+        changed = parse(document, f"{self.source} with {where}" if where else self.source, type(self))
+        changed._source = self.source
+        return changed
+
+    def canonical(self) -> dict[str, Any]:
+        """What the results depend on, defaults included: not how many samples, on what, or how often retried."""
+        plain = self.model_dump(mode="json", exclude={"samples", "resources", "retries", "settings", "variants"})
+        some = self._any_trial()
+        if self.variants:
+            together = {name for settings in self.variants.values() for name in settings}
+            trials = {name: self.trial({**some.values, VARIANT: name}, some.seed) for name in self.variants}
+            plain["variants"] = {
+                name: trial.config.settings.model_dump(mode="json", include=together) for name, trial in trials.items()
+            }
+        return {**plain, "settings": some.config.settings.model_dump(mode="json", exclude=set(self.varied))}
+
+    def _any_trial(self) -> Trial:
+        first = {name: axis.low if isinstance(axis, Range) else axis[0] for name, axis in self.axes.items()}
+        return self.trial(first, self.seeds[0])
+
+    @property
+    def digest(self) -> str:
+        text = json.dumps(self.canonical(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+    def difference(self, other: Space) -> list[str]:
+        """What `other` changes, a line for each key."""
+        return difference(self.canonical(), other.canonical())
+
+
+def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """How two canonical forms differ, a line for each key, as `axes.eta: [0.1] → [0.1, 0.5]`."""
+    old, new = dict(_flat(before)), dict(_flat(after))
+
+    def shown(side: Mapping[str, Any], name: str) -> str:
+        return json.dumps(side[name], ensure_ascii=False) if name in side else "nothing"
+
+    return [f"{name}: {shown(old, name)} → {shown(new, name)}" for name in {**old, **new} if _differs(old, new, name)]
+
+
+def _differs(old: Mapping[str, Any], new: Mapping[str, Any], name: str) -> bool:
+    return name not in old or name not in new or bool(old[name] != new[name])
+
+
+def _flat(tree: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in tree.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{above}{name}.")
+        else:
+            yield f"{above}{name}", value
+
+
+def load(path: str | Path) -> Space:
+    """The space in a YAML file."""
+    return parse(read(path), str(path))
+
+
+S = TypeVar("S", bound="Space")
+
+
+@overload
+def parse(document: object, source: str) -> Space: ...
+@overload
+def parse(document: object, source: str, kind: type[S]) -> S: ...
+def parse(document: object, source: str, kind: type[Space] = Space) -> Space:
+    """The space in plain data, as YAML reads it; errors call it `source`."""
+    try:
+        return _parse(document, source, kind)
+    except Co2lError as error:  # it may quote a name of several lines
+        what, fix = (re.sub(r"\s*[\r\n]\s*", " ", text) for text in (error.what, error.fix))
+        raise Co2lError(what, where=error.where, fix=fix) from None
+
+
+def _parse(document: object, source: str, kind: type[Space]) -> Space:
+    space = shaped(document, kind, source)
+    space._source = source
+    return checked(space)

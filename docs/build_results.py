@@ -1,0 +1,108 @@
+"""Write the tables of results in README.md and docs/reproduction.md from the numbers in docs/results.json.
+
+python docs/build_results.py                 # after a number in results.json was changed
+python docs/build_results.py --record runs   # first read the numbers that have a `record` from studies below `runs`
+
+`numbers` holds each result once: mean and standard deviation in percent, and n. A table stands between the comments
+`<!-- results: NAME -->` and `<!-- /results -->`; where it says {NAME:QUANTITY} it shows a number, and with `.mean`
+behind it only its mean.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+NUMBERS = Path(__file__).with_name("results.json")
+REFERENCE = re.compile(r"\{([^{}:]+):(\w+)(\.mean)?\}")
+
+
+def pages(document: dict[str, Any]) -> dict[Path, str]:
+    """Every page with its tables, as they should be."""
+    written: dict[Path, str] = {}
+    for name, table in document["tables"].items():
+        path = ROOT / table["file"]
+        text = written.get(path) or path.read_text(encoding="utf-8")
+        begin, end = f"<!-- results: {name} -->\n", "<!-- /results -->"
+        before, found, rest = text.partition(begin)
+        if not found or end not in rest:
+            raise SystemExit(f"{table['file']} has no room for the table '{name}'")
+        after = rest.partition(end)[2]
+        written[path] = f"{before}{begin}\n{shown(table, document['numbers'])}\n{end}{after}"
+    return written
+
+
+def shown(table: dict[str, Any], numbers: dict[str, Any]) -> str:
+    if "printed" in table:
+        lines = ["```text", *(filled(line, numbers) for line in table["printed"]), "```"]
+    else:
+        rows = [table["head"], ["---"] * len(table["head"]), *table["rows"]]
+        lines = [f"|{'|'.join(padded(filled(item, numbers)) for item in row)}|" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def padded(item: str) -> str:
+    return item if item == "---" else f" {item} " if item else " "
+
+
+def filled(text: str, numbers: dict[str, Any]) -> str:
+    """The text with its numbers."""
+
+    def number(reference: re.Match[str]) -> str:
+        name, quantity, only_mean = reference.groups()
+        value = numbers[name][quantity]
+        if isinstance(value, int):
+            return str(value)
+        return f"{value[0]:.2f}" if only_mean or len(value) == 1 else f"{value[0]:.2f} ± {value[1]:.2f}"
+
+    return REFERENCE.sub(number, text)
+
+
+def recorded(document: dict[str, Any], root: Path) -> int:
+    """Take what studies below `root` came to, rounded as `evaluate` prints it; how many numbers that were."""
+    from co2l.search.record.reader import StudyReader
+    from co2l.search.selection.seeds import summarise_seeds
+
+    reader, count = StudyReader(f"sqlite:///{root.absolute()}/study.db"), 0
+    for number in document["numbers"].values():
+        source = number.get("record", {})
+        if source.get("study") in reader.names():
+            study = reader.study(source["study"])
+            rows = {row.name: row for row in summarise_seeds(study.space, study.entries.values())}
+            row = rows[source["configuration"]]
+            number["n"] = len(row.seeds)
+            for name in row.accuracies:
+                std = row.std(name)
+                number[name] = [round(row.mean(name), 2), *([] if std is None else [round(std, 2)])]
+            count += 1
+    return count
+
+
+def dumped(document: dict[str, Any]) -> str:
+    """JSON with a line per number, so that a change is a line."""
+    parts = []
+    for part, entries in document.items():
+        lines = [f"  {json.dumps(name)}: {json.dumps(entry, ensure_ascii=False)}" for name, entry in entries.items()]
+        parts.append(f" {json.dumps(part)}: {{\n" + ",\n".join(lines) + "\n }")
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def main() -> None:
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--record", metavar="ROOT", type=Path, help="the folder of studies to read numbers from")
+    args = p.parse_args()
+    document = json.loads(NUMBERS.read_text(encoding="utf-8"))
+    if args.record:
+        print(f"{recorded(document, args.record)} numbers read from {args.record}")
+    NUMBERS.write_text(dumped(document), encoding="utf-8")
+    for path, text in pages(document).items():
+        path.write_text(text, encoding="utf-8")
+        print(path)
+
+
+if __name__ == "__main__":
+    main()

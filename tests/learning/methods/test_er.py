@@ -1,0 +1,18 @@
+"""ER's step against its formula."""
+
+from __future__ import annotations
+
+import torch
+from formulas import ALL, assert_same, cross_entropy, descend, next_step, take_step
+from small_runs import begun, plain
+
+
+def test_er() -> None:
+    learner = begun("er", steps=2, tasks=2, minibatch_size=ALL)
+    x, y, network = next_step(learner)
+    memory = learner.memory
+    losses = take_step(learner)
+    expected = cross_entropy(network(torch.cat([x, plain(memory)])), torch.cat([y, memory.labels]))
+    torch.testing.assert_close(losses["ce"].double(), expected.detach())
+    descend(network, expected)
+    assert_same(learner.network, network)

@@ -1,0 +1,148 @@
+"""What every search algorithm promises, checked on whole simulated searches: one function per promise.
+
+Each takes the `algorithm` of a space, a name or a name with options, and fails an assertion if the promise is broken.
+The real coordinator, queue and record run; only training is simulated. Kills come at random moments from a seed, which
+is printed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections import Counter
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any
+
+from co2l.errors import Co2lError
+from co2l.search.algorithms.registry import algorithm_of
+from co2l.search.record.entries import ENDED
+from co2l.search.record.study import StudyRecord
+from co2l.search.running.simulation import Simulated, Simulation
+from co2l.search.selection.rule import group
+from co2l.search.space.plan import plan, trial_count
+from co2l.search.space.space import Space, parse
+
+AXES: dict[str, Any] = {"eta": [0.01, 0.02, 0.05], "kappa": [0.1, 0.2], "buffer_size": [50, 100]}
+SAMPLES = 6
+
+
+def space_for(algorithm: Any, samples: int = SAMPLES, **keys: Any) -> Space:
+    """A space of twelve points, of which an algorithm that takes a number of samples draws so many."""
+    document = {
+        "benchmark": "seq_digits",
+        "settings": {"E_0": 4, "E_t": 2},
+        "axes": AXES,
+        "algorithm": algorithm,
+        **keys,
+    }
+    try:
+        return parse(document, "conformance")
+    except Co2lError:
+        return parse({**document, "samples": samples}, "conformance")
+
+
+def searched(space: Space, slots: int = 1, seed: int = 0) -> tuple[Simulated, StudyRecord]:
+    record = StudyRecord.open(None, "s", space)
+    return Simulation(space, record, workers=slots, seed=seed).run(), record
+
+
+def points_of(space: Space) -> int:
+    """How many points the search tries."""
+    return (trial_count(space) or 0) // space.trials_per_point or min(space.samples or 0, 12)
+
+
+def trains_no_trial_twice(algorithm: Any, slots: int) -> None:
+    """Whatever runs at once, every trial runs once, and no more at once than there are slots."""
+    space = space_for(algorithm, selection={"per": ["buffer_size"]})
+    seen, record = searched(space, slots)
+    assert max(Counter(trial.key for trial in seen.order).values()) == 1
+    assert len(seen.order) == len(record.finished()) == points_of(space) == plan(space).trials
+    assert seen.at_once <= slots
+
+
+def runs_every_seed_and_every_value_averaged_over(algorithm: Any) -> None:
+    """A point comes with all its trials: without one of them it could not be selected."""
+    space = space_for(algorithm, samples=4, seeds=[0, 1], selection={"mean_over": ["buffer_size"]})
+    _, record = searched(space, 3)
+    trials = Counter(space.configuration(entry.values) for entry in record.finished().values())
+    assert set(trials.values()) == {4}
+    assert len(trials) == points_of(space)
+
+
+def tries_every_value_that_is_selected_for(algorithm: Any) -> None:
+    """Of the values that the selection chooses per, none is left out."""
+    space = space_for(algorithm, samples=8, selection={"per": ["buffer_size"]})
+    _, record = searched(space)
+    tried = {group(space, space.configuration(entry.values)) for entry in record.finished().values()}
+    assert tried == {(50,), (100,)}
+
+
+def exhausts_the_grid(algorithm: Any) -> None:
+    """Asked for more points than there are, it tries each of them once and ends."""
+    space = space_for(algorithm, samples=500)
+    seen, record = searched(space, 2)
+    assert set(record.finished()) == {trial.key for trial in space.trials()}
+    assert len(seen.order) == 12
+
+
+def suggests_by_its_arguments_alone(algorithm: Any) -> None:
+    """The same record, points and seed give the same suggestions: a value of every axis that is not averaged over."""
+    space = space_for(algorithm, selection={"mean_over": ["buffer_size"]})
+    _, record = searched(space)
+    before = {key: entry.so_far() for key, entry in record.entries.items()}
+    tried = dict.fromkeys(space.configuration(entry.values) for entry in record.entries.values())
+    asked = [
+        list(itertools.islice(algorithm_of(space).suggest(record.entries.values(), tried, 3), 3)) for _ in range(2)
+    ]
+    assert asked[0] == asked[1]
+    assert all(list(point) == ["eta", "kappa"] for point in asked[0])
+    assert all(point["eta"] in AXES["eta"] and point["kappa"] in AXES["kappa"] for point in asked[0])
+    assert before == {key: entry.so_far() for key, entry in record.entries.items()}
+
+
+def continues_after_kills_as_if_nothing_had_happened(algorithm: Any, folder: Path, seed: int) -> None:
+    """In one slot a search that is killed again and again tries the very points of one that is not."""
+    print(f"killed at random with seed {seed}")
+    space = space_for(algorithm, selection={"mean_over": ["buffer_size"]})
+    undisturbed, expected = searched(space, seed=seed)
+    record = killed(space, folder, seed, slots=1, seconds=undisturbed.ended)
+    assert record.finished().keys() == expected.finished().keys()
+    assert {key: entry.score for key, entry in record.finished().items()} == {
+        key: entry.score for key, entry in expected.finished().items()
+    }
+
+
+def keeps_count_when_it_is_killed_with_parallel_slots(algorithm: Any, folder: Path, seed: int) -> None:
+    """What ended stays, nothing is trained again, and in the end there are as many points as were asked for."""
+    print(f"killed at random with seed {seed}")
+    space = space_for(algorithm)
+    record = killed(space, folder, seed, slots=3, seconds=searched(space, 3, seed)[0].ended)
+    assert len(record.finished()) == len(record.entries) == points_of(space)
+
+
+def continues_with_more_samples(algorithm: Any, folder: Path) -> None:
+    """Two more samples are two more points; those before stay. An algorithm that lists its points has no more."""
+    space, url = space_for(algorithm), f"sqlite:///{folder}/more.db"
+    Simulation(space, StudyRecord.open(url, "s", space), workers=1).run()
+    if space.samples is None:
+        return
+    more = space.replace(samples=space.samples + 2)
+    seen = Simulation(more, StudyRecord.open(url, "s", more), workers=1).run()
+    assert len(seen.order) == 2
+    assert len(StudyRecord.open(url, "s", more).finished()) == space.samples + 2
+
+
+def killed(space: Space, folder: Path, seed: int, *, slots: int, seconds: float) -> StudyRecord:
+    """The record of a search whose driver was killed three times."""
+    rng, url, stored = random.Random(seed), f"sqlite:///{folder}/study.db", set[Hashable]()
+    trained: list[Hashable] = []
+    for until in [*(rng.uniform(0, seconds / 2) for _ in range(3)), math.inf]:
+        record = StudyRecord.open(url, "s", space)
+        ended = {key for key, entry in record.entries.items() if entry.status in ENDED}
+        seen = Simulation(space, record, workers=slots, seed=seed, stored=stored).run(until)
+        assert not ended & {trial.key for trial in seen.order}, "a trial that had ended was run again"
+        trained += [stage for stage, _ in seen.trained if stage in stored]
+    assert max(Counter(trained).values()) == 1, "a stage that was stored was trained again"
+    return record

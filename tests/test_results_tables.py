@@ -1,0 +1,71 @@
+"""The tables of results in the documents are what docs/build_results.py makes of docs/results.json."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from spaces import result
+
+from co2l.learning.results import Chosen
+from co2l.search.record.entries import Cost
+from co2l.search.record.study import StudyRecord
+from co2l.search.space.evaluation import of_configurations
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+
+
+@pytest.fixture(scope="module")
+def builder() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("build_results", DOCS / "build_results.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def document() -> dict[str, Any]:
+    document: dict[str, Any] = json.loads((DOCS / "results.json").read_text(encoding="utf-8"))
+    return document
+
+
+def test_the_committed_tables_are_up_to_date(builder: ModuleType, document: dict[str, Any]) -> None:
+    for path, text in builder.pages(document).items():
+        assert text == path.read_text(encoding="utf-8"), "run: python docs/build_results.py"
+    assert builder.dumped(document) == (DOCS / "results.json").read_text(encoding="utf-8")
+
+
+def test_every_number_is_shown_and_names_its_command(document: dict[str, Any]) -> None:
+    shown = set(re.findall(r"\{([^{}:\"]+):\w", json.dumps(document["tables"])))
+    assert shown == document["numbers"].keys()
+    assert {number["command"] for number in document["numbers"].values()} == document["commands"].keys()
+
+
+def test_the_first_results_are_those_of_the_commands_beside_them(document: dict[str, Any]) -> None:
+    """The README says `tune`, then `evaluate --study seq_digits`: its numbers come from that study's record."""
+    rows = document["tables"]["readme"]["rows"]
+    for size in (50, 100):
+        name = f"seq_digits/co2l/{size}"
+        (row,) = [row for row in rows if row[0] == f"Seq-Digits, {size}"]
+        assert row[3] == f"{{{name}:class_il}} / {{{name}:task_il}}"
+        assert document["numbers"][name]["record"]["study"] == "seq_digits.test"
+
+
+def test_numbers_are_read_from_a_record_as_the_command_prints_them(builder: ModuleType, tmp_path: Path) -> None:
+    chosen = [Chosen(benchmark="seq_digits", settings={"buffer_size": 50}, group={"buffer_size": 50})]
+    space = of_configurations(chosen, 2, "test")
+    record = StudyRecord.open(f"sqlite:///{tmp_path}/study.db", "s.test", space)
+    for trial, score in zip(space.trials(), (80.0, 83.0), strict=True):
+        record.begin(trial)
+        record.finish(trial, result(score), Cost())
+    numbers = {"a": {"n": 0, "record": {"study": "s.test", "configuration": "buffer_size=50"}}, "b": {"n": 1}}
+    assert builder.recorded({"numbers": numbers}, tmp_path) == 1
+    assert numbers["a"]["class_il"] == [80.5, 2.12]  # 79 and 82; 3 / √2
+    assert builder.filled("{a:task_il} of {a:n}, {a:task_il.mean}", numbers) == "82.50 ± 2.12 of 2, 82.50"
