@@ -53,7 +53,10 @@ def database_url(url: str, where: str) -> sqlalchemy.URL:
     if userinfo and not url.startswith("sqlite:") and re.search(r"[/?#@\s]", userinfo[1]):
         raise Co2lError(f"'{url_shown(url)}' has a password that ends too early", where=where, fix=PASSWORD)
     try:
-        return sqlalchemy.make_url(url)
-    except (sqlalchemy.exc.ArgumentError, ValueError):  # the second for a port that is no number
+        parts = sqlalchemy.make_url(url)
+        if parts.port is not None and not 0 < parts.port < 2**16:
+            raise ValueError
+        return parts
+    except (sqlalchemy.exc.ArgumentError, ValueError):  # the second for a port that is none
         fix = f"write for example {DATABASE}"
         raise Co2lError(f"'{url_shown(url)}' is not the URL of a database", where=where, fix=fix) from None

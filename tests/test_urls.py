@@ -55,6 +55,8 @@ def test_mlflow_takes_it_too(name: str, tmp_path: Path) -> None:
         "postgresql://u:ge?heim@host/db",
         "postgresql://u:ge@heim@host/db",
         "postgresql://u:geheim@host:1:2/db",
+        "postgresql://u:geheim@host:99999999/db",
+        "postgresql://u:geheim@host:0/db",
     ],
 )
 def test_no_database(url: str, tmp_path: Path) -> None:
