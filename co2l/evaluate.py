@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import argparse
 import json
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from co2l.cli.arguments import (
     add_engine_arguments,
+    check_targets,
     given_flags,
     options_of,
     sizes_of,
     storage_of,
-    store_of,
     study_of,
-    tracking_of,
     with_resources,
 )
 from co2l.cli.console import FAILED, INTERRUPTED, OK, Parser, creating, execute, interruptible
@@ -73,11 +73,13 @@ def main() -> int:
     from co2l.cli.display import Display
     from co2l.search.running.local_ray import early_ray
 
-    with Display(quiet=args.quiet or args.json) as display:
-        display.doing(f"reading {args.study or args.config or ', '.join(args.space)}", checking=True)
-        evaluations = _evaluations(args)
     codes = [OK]
-    with creating(args.umask), early_ray(args.address, len(evaluations)) as early:  # one for all of them
+    with creating(args.umask), ExitStack() as held:
+        with Display(quiet=args.quiet or args.json) as display:
+            display.doing(f"reading {args.study or args.config or ', '.join(args.space)}", checking=True)
+            evaluations = _evaluations(args)
+            check_targets(args)
+        early = held.enter_context(early_ray(args.address, len(evaluations)))  # one for all of them
         for name, evaluation in evaluations.items():
             codes.append(_evaluate(name, evaluation, args, early))
             if codes[-1] == INTERRUPTED:  # do not start the others
@@ -155,8 +157,6 @@ def _evaluate(name: str, evaluation: Evaluation, args: argparse.Namespace, early
     from co2l.cli.display import Display
 
     with Display(quiet=args.quiet or args.json) as display:
-        for check in (store_of, storage_of, tracking_of):
-            check(args)  # before the first words in a log: a wrong argument's line stays alone
         display.doing(f"evaluating {name}")  # what is imported from here on takes seconds
         from co2l.cli.outcome import print_evaluation
         from co2l.cli.search_progress import SearchProgress

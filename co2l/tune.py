@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING
 
 from co2l.cli.arguments import (
     add_engine_arguments,
+    check_targets,
     given_flags,
     options_of,
     sizes_of,
-    storage_of,
-    store_of,
     study_of,
-    tracking_of,
     with_resources,
 )
 from co2l.cli.console import FAILED, INTERRUPTED, OK, Parser, creating, execute, interruptible
@@ -193,8 +191,7 @@ def _search(args: argparse.Namespace) -> int:
             if args.address is None:
                 require_gpu(args.space, args.gpus_per_trial)
             space = _space(args)
-            for check in (store_of, storage_of, tracking_of):
-                check(args)  # before the first words in a log: a wrong argument's line stays alone
+            check_targets(args)
             display.doing(f"{space.method} on {space.benchmark}: loading Ray and MLflow")  # which takes seconds
             early = held.enter_context(early_ray(args.address))
             from co2l.cli.outcome import print_search

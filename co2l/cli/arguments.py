@@ -106,6 +106,15 @@ def tracking_of(args: argparse.Namespace) -> str:
     return given
 
 
+def check_targets(args: argparse.Namespace) -> None:
+    """Where a search will write, before its first words in a log: the line about a wrong flag stays alone."""
+    from co2l.learning.store import Store
+
+    storage_of(args)
+    tracking_of(args)
+    Store(store_of(args)).check()
+
+
 def _given(flag: str, text: str | None) -> str | None:
     """What was given with a flag; an empty text is more likely a shell variable without a value than a wish."""
     if text is not None and not text.strip():
