@@ -176,7 +176,7 @@ def _timing(space: Space, args: argparse.Namespace) -> Timing | None:
         from co2l.learning.device import choose_device, device_for
         from co2l.search.space.estimate import measured
 
-        return measured(space, data=data_root(args.data), device=choose_device(device_for(space.resources.gpus)))
+        return measured(data=data_root(args.data), device=choose_device(device_for(space.resources.gpus)))
     return None
 
 

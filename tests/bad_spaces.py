@@ -138,8 +138,8 @@ BAD: dict[str, tuple[str, list[str]]] = {
     "unknown objective": (GOOD + "objective: val/scor\n", ["objective: ", "did you mean 'val/score'?"]),
     "objective of another scenario": (GOOD + "objective: domain_il\n", ["objective: ", "val/class_il, val/task_il"]),
     "per and mean_over": (
-        GOOD + "selection: {per: [kappa], mean_over: [buffer_size]}\n",
-        ["selection: both per and mean_over"],
+        GOOD + "selection: {per: [kappa], mean_over: [buffer_size, kappa]}\n",
+        ["selection: 'kappa' is under per and mean_over", "keep it under"],
     ),
     "selection of no axis": (GOOD + "selection: {per: [bufer_size]}\n", ["selection.per: ", "'buffer_size'?"]),
     "selection of a fixed setting": (GOOD + "selection: {mean_over: [tau]}\n", ["selection.mean_over: unknown axis"]),

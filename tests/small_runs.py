@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from co2l.data.benchmarks import benchmark
+from co2l.data.benchmarks import Benchmark, benchmark
 from co2l.data.cache import Arrays, in_memory
 from co2l.data.examples import Examples
 from co2l.data.sources import load
@@ -37,12 +37,16 @@ def short(
 
 
 def few_digits(
-    name: str = "seq_digits", kind: type[TaskStream] = TaskStream, *, each: int = 20, split: Split | None = None
+    of: str | Benchmark = "seq_digits",
+    kind: type[TaskStream] = TaskStream,
+    *,
+    each: int = 20,
+    split: Split | None = None,
 ) -> TaskStream:
     """A stream of `each` training digits of every class."""
     split = split or Split("search")
     test = _few("test", each) if split.kind == "evaluation" else None
-    return kind(benchmark(name), split, 0, _few("train", each), test)
+    return kind(benchmark(of) if isinstance(of, str) else of, split, 0, _few("train", each), test)
 
 
 def _few(part: Any, each: int) -> Arrays:
@@ -54,7 +58,7 @@ def _few(part: Any, each: int) -> Arrays:
 def start(
     config: RunConfig, root: Path | str | Store, tasks: TaskStream | None = None, **options: Any
 ) -> Generator[Event, None, None]:
-    tasks = tasks or few_digits(config.benchmark, split=config.split)
+    tasks = tasks or few_digits(config.spec, split=config.split)
     return run(config, tasks, root if isinstance(root, Store) else Store(root), device=CPU, **options)
 
 

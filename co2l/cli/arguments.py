@@ -135,12 +135,11 @@ def with_resources(space: S, args: argparse.Namespace) -> S:
 def sizes_of(space: Space, args: argparse.Namespace) -> tuple[TaskSize, ...]:
     """The examples of each task; nothing is known of a cluster's data."""
     from co2l.data.sources import data_root
-    from co2l.data.streams import open_stream
     from co2l.learning.advice import task_sizes
 
     if args.address is not None:
         return ()
-    return task_sizes(open_stream(space.benchmark, split=space.split, seed=space.seeds[0], data=data_root(args.data)))
+    return task_sizes(space.any_trial().config.open_stream(data_root(args.data)))
 
 
 def options_of(

@@ -24,7 +24,7 @@ class RunProgress:
 
     def __init__(self, display: Display, config: RunConfig, tasks: TaskStream, *, verbose: bool = False) -> None:
         self.display, self.tasks, self.verbose = display, len(tasks), verbose
-        self.epochs = config.settings.epochs_per_task(self.tasks)
+        self.epochs = config.epochs
         self.meter = Meter(self.epochs)
         probe = METHODS[config.method].matrix_probe(config.settings)
         self.probe = f" ({PROBES.get(probe, probe)})" if probe else ""  # whose accuracies each task ends with

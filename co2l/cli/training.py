@@ -6,7 +6,6 @@ from co2l.cli.console import interruptible
 from co2l.cli.display import Display
 from co2l.cli.run_progress import RunProgress
 from co2l.data.sources import data_root
-from co2l.data.streams import open_stream
 from co2l.learning.advice import advice, task_sizes
 from co2l.learning.config import RunConfig
 from co2l.learning.device import choose_device
@@ -31,7 +30,7 @@ def run_here(
 ) -> tuple[Result, str]:
     """The result and the path of its JSON file. Continues from what is stored below `root`, or returns it."""
     where = choose_device(device)
-    tasks = open_stream(config.benchmark, split=config.split, seed=config.seed, data=data_root(data))
+    tasks = config.open_stream(data_root(data))
     store = Store(f"{root.rstrip('/')}/store")
     display.warn(advice(config, task_sizes(tasks)))
     progress = RunProgress(display, config, tasks, verbose=verbose)

@@ -24,7 +24,6 @@ from torch.profiler import ProfilerActivity, profile
 
 from co2l.cluster.steps import RATE, bare_steps, second_task, whole_steps
 from co2l.data.randomness import generator_for
-from co2l.data.streams import open_stream
 from co2l.errors import headline
 from co2l.learning.cards import GIB, of_product
 from co2l.learning.config import RunConfig
@@ -151,7 +150,7 @@ def _finished(config: RunConfig, folder: str, device: torch.device) -> str:
 
 
 def _run(config: RunConfig, folder: str, device: torch.device) -> Iterator[Event]:
-    tasks = open_stream(config.benchmark, split=config.split, seed=config.seed, data=Path(folder))
+    tasks = config.open_stream(Path(folder))
     return run(config, tasks, Store(folder), device=device, save_every=0.0)  # saves after every step
 
 

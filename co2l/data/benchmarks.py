@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
 from torch import Tensor
 
 from co2l.data.augmentation import Augmentation
-from co2l.errors import unknown
+from co2l.data.class_order import FIXED, ClassOrder, classes_in_order
+from co2l.errors import Co2lError, unknown
 
 
 @dataclass(frozen=True)
@@ -29,11 +30,32 @@ class Benchmark:
     augmentation: Augmentation
     examples: int = 0  # of the training set, for estimates without the data; 0 if that is not known
     rotation: Literal["nearest", "bilinear"] = "nearest"  # domain only
+    class_order: tuple[int, ...] = ()  # the stream's class i is the dataset's class_order[i]; empty: they are the same
 
     @property
     def plain(self) -> bool:
         """Whether its pixels are seen as they are: mean 0 and deviation 1."""
         return set(self.mean) == {0.0} and set(self.std) == {1.0}
+
+    def arranged(self, tasks: int, class_order: ClassOrder, seed: int, *, where: str = "") -> Benchmark:
+        """The same data in so many tasks, with the classes in this order; `seed` is that of the run."""
+        if (tasks, class_order) == (self.tasks, FIXED):
+            return self
+        if self.scenario == "domain":
+            if class_order != FIXED:
+                what = f"class_order: every task of {self.name} has all classes, got {class_order}"
+                raise Co2lError(what, where=where, fix="leave it out, or use a class-incremental benchmark")
+            return replace(self, tasks=tasks)
+        if self.num_classes % tasks:
+            parts = [str(n) for n in range(2, self.num_classes + 1) if self.num_classes % n == 0]
+            what = f"tasks: the {self.num_classes} classes of {self.name} cannot be cut into {tasks} equal tasks"
+            raise Co2lError(what, where=where, fix=f"use {', '.join(parts)}")
+        order = classes_in_order(class_order, self.num_classes, seed, where=where)
+        return replace(self, tasks=tasks, classes_per_task=self.num_classes // tasks, class_order=order)
+
+    def original(self, labels: Tensor) -> Tensor:
+        """The dataset's classes of these classes of the stream."""
+        return torch.tensor(self.class_order, device=labels.device)[labels] if self.class_order else labels
 
 
 _ALL = [

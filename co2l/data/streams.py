@@ -6,7 +6,7 @@ files. An evaluation trains on all training examples and is evaluated on the tes
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -50,6 +50,7 @@ class TaskStream:
     def __init__(self, benchmark: Benchmark, split: Split, seed: int, train: Arrays, test: Arrays | None) -> None:
         self.benchmark, self.split = benchmark, split
         self.fingerprint = train.fingerprint
+        train, test = _in_order(train, benchmark), test and _in_order(test, benchmark)
         self.angles: tuple[float, ...] = ()
         if benchmark.scenario == "domain":
             draw = torch.rand(benchmark.tasks, generator=generator_for(seed, "angles"), dtype=torch.float64)
@@ -125,12 +126,19 @@ class TaskStream:
         return Examples(arrays.images, labels, torch.full_like(labels, t), rows[ours])
 
 
-def open_stream(name: str, *, split: Split, seed: int, data: Path) -> TaskStream:
-    """The stream of benchmark `name` below the data root; `seed` draws the angles of rotated benchmarks."""
-    chosen = benchmark(name)
+def open_stream(of: str | Benchmark, *, split: Split, seed: int, data: Path) -> TaskStream:
+    """The stream of a benchmark, or of the one so named, below the data root; `seed` draws the angles of rotations."""
+    chosen = benchmark(of) if isinstance(of, str) else of
     train = load(chosen.source, "train", data)
     test = load(chosen.source, "test", data) if split.kind == "evaluation" else None
     return TaskStream(chosen, split, seed, train, test)
+
+
+def _in_order(arrays: Arrays, benchmark: Benchmark) -> Arrays:
+    """With the classes numbered as they come, so that the tasks that follow hold classes that follow."""
+    if not benchmark.class_order:
+        return arrays
+    return replace(arrays, labels=torch.tensor(benchmark.class_order).argsort()[arrays.labels])
 
 
 def validation_rows(n: int, split: Split) -> Tensor:

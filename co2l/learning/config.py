@@ -18,11 +18,23 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import Enum
-from typing import Annotated, Any, TypeVar
+from pathlib import Path
+from typing import Annotated, Any, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    field_validator,
+    model_serializer,
+)
 
-from co2l.data.streams import Split
+from co2l.data.benchmarks import Benchmark, benchmark
+from co2l.data.class_order import FIXED, FORMS, ClassOrder, in_one_word, is_class_order
+from co2l.data.streams import Split, TaskStream, open_stream
 from co2l.errors import Co2lError, unknown
 from co2l.learning.cards import Precision
 from co2l.learning.encoders import ENCODERS
@@ -30,6 +42,7 @@ from co2l.plain_yaml import read_yaml
 
 VERSION = 4  # part of every key: raise it when the same settings would give other numbers
 
+STREAM = ("tasks", "class_order")  # the settings that say what is learned, not how
 LARGEST = 10**9  # no setting means anything beyond it
 T = TypeVar("T")
 
@@ -48,7 +61,10 @@ Probe = Annotated[T, Scope.PROBE]
 
 
 class Settings(BaseModel):
-    """What every method has: a network and an optimiser. How long it learns each task is the method's own setting."""
+    """What every method has: a task stream, a network and an optimiser. How long it learns a task is its own setting.
+
+    The stream's settings are in no key, and in nothing else that is written, where they are the benchmark's own.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -65,6 +81,31 @@ class Settings(BaseModel):
     momentum: Every[float] = Field(0.9, ge=0, lt=1)
     weight_decay: Every[float] = Field(1e-4, ge=0)
     batch_size: Every[int] = Field(512, ge=2, description="examples per batch")
+
+    tasks: Every[int] = Field(ge=2, le=10_000, description="how many tasks the benchmark is cut into, from 2")
+    class_order: Every[ClassOrder] = Field(FIXED, description=f"the order in which classes come: {FORMS}")
+    _own: dict[str, Any] = PrivateAttr({})  # the benchmark's settings of its stream
+
+    @field_validator("class_order", mode="before")
+    @classmethod
+    def _one_word(cls, given: object) -> object:
+        return in_one_word(given)
+
+    @field_validator("class_order")
+    @classmethod
+    def _an_order(cls, written: ClassOrder) -> ClassOrder:
+        if not is_class_order(written):
+            raise ValueError("no order of classes")
+        return written
+
+    @model_serializer(mode="wrap")
+    def _without_own(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {name: value for name, value in dump(self).items() if name not in self._own or self._own[name] != value}
+
+    def on(self, spec: Benchmark) -> Self:
+        """The same settings, which know what is the benchmark's own."""
+        self._own = {"tasks": spec.tasks, "class_order": FIXED}
+        return self
 
     @field_validator("encoder")
     @classmethod
@@ -102,6 +143,20 @@ class RunConfig:
     seed: int
     split: Split
     settings: Settings
+
+    @functools.cached_property
+    def spec(self) -> Benchmark:
+        """The benchmark, in as many tasks and with its classes in the order that the settings say."""
+        return benchmark(self.benchmark).arranged(self.settings.tasks, self.settings.class_order, self.seed)
+
+    @property
+    def epochs(self) -> list[int]:
+        """Of each task."""
+        return self.settings.epochs_per_task(self.settings.tasks)
+
+    def open_stream(self, data: Path) -> TaskStream:
+        """The tasks that the run learns, below the data root."""
+        return open_stream(self.spec, split=self.split, seed=self.seed, data=data)
 
     def as_dict(self) -> dict[str, Any]:
         return {

@@ -20,28 +20,33 @@ EXAMPLES = 2000  # at most so many training examples, and as many of the buffer
 
 
 class ImageClassifier(nn.Module):
-    """Raw images, bytes [N, C, H, W], to probabilities [N, classes]."""
+    """Raw images, bytes [N, C, H, W], to probabilities [N, classes], in the dataset's order of classes."""
 
     mean: Tensor
     std: Tensor
+    columns: Tensor | None
 
     def __init__(self, benchmark: Benchmark, classifier: nn.Module) -> None:
         super().__init__()
         self.classifier = classifier
         self.register_buffer("mean", torch.tensor(benchmark.mean)[:, None, None])
         self.register_buffer("std", torch.tensor(benchmark.std)[:, None, None])
+        self.register_buffer(
+            "columns", torch.tensor(benchmark.class_order).argsort() if benchmark.class_order else None
+        )
 
     def forward(self, images: Tensor) -> Tensor:
-        return self.classifier((images.float() / 255 - self.mean) / self.std).softmax(1)  # type: ignore[no-any-return]
+        found: Tensor = self.classifier((images.float() / 255 - self.mean) / self.std).softmax(1)
+        return found if self.columns is None else found[:, self.columns]
 
 
-def rebuild(method: type[Method], config: RunConfig, benchmark: Benchmark, weights: Mapping[str, Tensor]) -> nn.Module:
+def rebuild(method: type[Method], config: RunConfig, weights: Mapping[str, Tensor]) -> nn.Module:
     """The classifier of a run from its exported weights."""
-    classifier = method.blank_classifier(config.settings, benchmark)
+    classifier = method.blank_classifier(config.settings, config.spec)
     classifier.load_state_dict(weights)
     # as it was trained: another layout adds up in another order
     classifier.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # missing in torch's types
-    return ImageClassifier(benchmark, classifier).eval()
+    return ImageClassifier(config.spec, classifier).eval()
 
 
 @torch.no_grad()
@@ -66,7 +71,7 @@ def features(
     encoded = [encoder(standardise(some.images.to(device), tasks.benchmark)).cpu() for some in shown.split(BATCH)]
     return {
         "features": torch.cat(encoded),
-        "labels": shown.labels,
+        "labels": tasks.benchmark.original(shown.labels),
         "tasks": shown.tasks,
         "buffered": torch.tensor(marks),
     }

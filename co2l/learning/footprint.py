@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from co2l.data.benchmarks import Benchmark, benchmark
+from co2l.data.benchmarks import Benchmark
 from co2l.data.examples import Examples
 from co2l.data.randomness import generator_for
 from co2l.errors import Co2lError, headline
@@ -54,7 +54,7 @@ def footprint(config: RunConfig, t: int | None = None, *, examples: int | None =
 
     The buffer is as full as it is by then.
     """
-    spec = benchmark(config.benchmark)
+    spec = config.spec
     t = spec.tasks - 1 if t is None else t
     with warnings.catch_warnings(), _Undrawn():  # type: ignore[no-untyped-call]  # torch's
         warnings.filterwarnings("ignore", "Accessing the data pointer of FakeTensor")  # deep copies ask for it

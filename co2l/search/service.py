@@ -7,8 +7,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from co2l.data.benchmarks import BENCHMARKS
-from co2l.data.streams import open_stream
 from co2l.errors import OutsideError, headline
 from co2l.learning.device import device_for
 from co2l.learning.store import Store
@@ -161,7 +159,7 @@ def _drive(
     options.root.mkdir(parents=True, exist_ok=True)
     Store(options.store).check()
     if options.address is None:  # a cluster's data are on its workers
-        open_stream(space.benchmark, split=space.split, seed=space.seeds[0], data=options.data)
+        space.any_trial().config.open_stream(options.data)
     with driving(options.storage, options.study) as lease:
         record = StudyRecord.open(options.storage, options.study, space, fresh=options.fresh)
         tracker = Tracker.open(options.tracking_uri, options.study, space=space, spool=options.root / "spool")
@@ -213,12 +211,11 @@ def _run(
 def assignments(space: Space, options: Options) -> Callable[[Trial], Assignment]:
     """What a worker gets to know of a trial. Without reuse every trial has its own store."""
     shared = plan(space).shared if options.reuse else frozenset[str]()
-    tasks = BENCHMARKS[space.benchmark].tasks
     evaluated = space.split.kind == "evaluation"
 
     def assign(trial: Trial) -> Assignment:
         described = trial.config.as_dict()
-        keys = trial.config.stage_keys(tasks)
+        keys = trial.config.stage_keys(trial.config.settings.tasks)
         # evaluations share first stages with each other: the paper's ablations begin like its main table
         wanted = shared | {keys[0]} if evaluated and options.reuse else shared
         return Assignment(

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
+import itertools
+import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from small_runs import finish, short
 
 from co2l.data.streams import Split
 from co2l.errors import Co2lError
 from co2l.learning import methods
-from co2l.learning.config import Scope, Settings, parse_assignments
+from co2l.learning.config import STREAM, VERSION, Scope, Settings, parse_assignments
 from co2l.learning.methods import METHODS, configure
 from co2l.learning.methods.co2l import Co2L, Co2LSettings
 
@@ -74,6 +79,82 @@ def test_the_first_stage_is_shared_by_what_only_later_stages_read() -> None:
     assert configure("seq_cifar10", "co2l", seed=1).stage_key(0) != base.stage_key(0)
     for split in (Split("search", seed=1), Split("search", fraction=0.2), Split("evaluation")):
         assert configure("seq_cifar10", "co2l", split=split).stage_key(0) != base.stage_key(0)
+
+
+def digest(**parts: Any) -> str:
+    """A key, computed anew."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, separators=(",", ":")).encode()).hexdigest()[:32]
+
+
+def test_the_benchmarks_own_stream_is_in_no_key() -> None:
+    """Keys from before there were settings of the stream stay what they are."""
+    for name, tasks in (("seq_digits", 5), ("r_digits", 5)):
+        config = configure(name, "er", seed=3)
+        split = {"kind": "search", "fraction": 0.1, "seed": 0}
+        described = {"benchmark": name, "method": "er", "seed": 3, "split": split}
+        settings = {each: getattr(config.settings, each) for each in type(config.settings).model_fields}
+        settings = {each: value for each, value in settings.items() if each not in ("tasks", "class_order")}
+        assert config.key == digest(version=VERSION, settings=settings, **described)
+        read = {each: value for each, value in settings.items() if each != "matrix_probe"}
+        key = digest(version=VERSION, **described)
+        for t in range(tasks):
+            key = digest(parent=key, stage=t, settings=read)
+            assert config.stage_key(t) == key
+        own = configure(name, "er", {"tasks": tasks, "class_order": "fixed"}, seed=3)
+        assert (own.key, own.stage_keys(tasks)) == (config.key, config.stage_keys(tasks))
+
+
+orders = st.sampled_from(["fixed", "seed", 0, 1, 7, "1,0,2,3,4,5,6,7,8,9", "9,8,7,6,5,4,3,2,1,0"])
+
+
+@given(st.sampled_from(["co2l", "er", "icarl", "joint"]), st.sampled_from([2, 5, 10]), orders, st.integers(0, 2))
+def test_another_stream_is_another_key_in_every_stage(method: str, tasks: int, order: int | str, seed: int) -> None:
+    base = configure("seq_digits", method, seed=seed)
+    other = configure("seq_digits", method, {"tasks": tasks, "class_order": order}, seed=seed)
+    same = (tasks, order) == (5, "fixed")
+    assert (other.key == base.key) is same
+    assert [a == b for a, b in zip(base.stage_keys(5), other.stage_keys(tasks), strict=False)] == [same] * min(tasks, 5)
+    assert (other.row_key(1, "own") == base.row_key(1, "own")) is same
+    assert configure(**{**other.as_dict(), "split": other.split}) == other  # as it is written, so it is read
+
+
+def test_two_different_streams_have_different_keys() -> None:
+    streams = list(itertools.product([2, 5, 10], ["fixed", "seed", 0, 1, "9,8,7,6,5,4,3,2,1,0"]))
+    configs = [configure("seq_digits", "er", {"tasks": tasks, "class_order": order}) for tasks, order in streams]
+    assert len({config.stage_key(0) for config in configs}) == len({config.key for config in configs}) == len(streams)
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "settings", "message"),
+    [
+        (
+            "seq_digits",
+            {"tasks": 3},
+            "tasks: the 10 classes of seq_digits cannot be cut into 3 equal tasks; use 2, 5, 10",
+        ),
+        ("seq_digits", {"tasks": 1}, "tasks: input should be greater than or equal to 2, got 1"),
+        (
+            "seq_digits",
+            {"class_order": "sorted"},
+            "class_order: no order of classes, got 'sorted'; class_order is: the",
+        ),
+        ("seq_digits", {"class_order": -1}, "class_order: no order of classes, got -1"),
+        ("seq_digits", {"class_order": [0, 1, 2]}, "class_order: not an order of the 10 classes, got 0,1,2; list each"),
+        ("seq_digits", {"class_order": [0] * 10}, "class_order: not an order of the 10 classes"),
+        ("r_digits", {"class_order": 1}, "class_order: every task of r_digits has all classes, got 1; leave it out"),
+        ("seq_digits", {"tasks": 2, "buffer_size": 9}, "buffer_size=9 is smaller than the 10 classes of seq_digits"),
+    ],
+)
+def test_bad_streams(benchmark: str, settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(Co2lError) as caught:
+        configure(benchmark, "co2l", settings, where="here")
+    assert f"here: {message}" in str(caught.value)
+
+
+def test_a_listed_order_is_one_word() -> None:
+    listed = configure("seq_digits", "er", {"class_order": list(range(9, -1, -1))})
+    assert listed.settings.class_order == "9,8,7,6,5,4,3,2,1,0"
+    assert listed == configure("seq_digits", "er", parse_assignments(["class_order=9,8,7,6,5,4,3,2,1,0"]))
 
 
 def test_every_setting_says_who_reads_it() -> None:
@@ -173,8 +254,8 @@ def test_every_stage_reads_only_what_its_key_holds(monkeypatch: pytest.MonkeyPat
         assert undeclared(recording) == {}
         assert {0, 1, 2, 3, 4, "probe"} == set(recording.read)
         everything |= set().union(*recording.read.values())
-    # nor is there a setting that nothing reads (the run itself reads which probes to use)
-    assert everything | {"matrix_probe", "probe"} == set(Co2LSettings.model_fields)
+    # nor is there a setting that nothing reads (the run itself reads which probes to use, the stream its own)
+    assert everything | {"matrix_probe", "probe", *STREAM} == set(Co2LSettings.model_fields)
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if name != "co2l"])
@@ -184,8 +265,8 @@ def test_every_stage_of_a_baseline_reads_only_what_its_key_holds(
     recording = reads(METHODS[name], monkeypatch, tmp_path, name)
     assert undeclared(recording) == {}
     read = set().union(*recording.read.values())
-    # nor is there a setting that nothing reads (the run itself asks which probe to use)
-    assert read | {"matrix_probe"} >= set(METHODS[name].settings_type.model_fields)
+    # nor is there a setting that nothing reads (the run itself asks which probe to use, the stream reads its own)
+    assert read | {"matrix_probe", *STREAM} >= set(METHODS[name].settings_type.model_fields)
 
 
 def test_a_setting_that_is_read_but_not_in_the_key_is_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 import torch
 from small_runs import CPU, SHORT, few_digits, short
 
-from co2l.data.benchmarks import benchmark
 from co2l.data.streams import Split, TaskStream
 from co2l.learning.config import RunConfig
 from co2l.learning.export import rebuild
@@ -16,9 +15,9 @@ from co2l.learning.run import Result, RunDone, TaskDone, run
 from co2l.learning.store import Store
 
 
-def evaluated(root: Path) -> tuple[RunConfig, TaskStream, Result, int]:
-    config = short(split=Split("evaluation"))
-    tasks = few_digits(split=config.split)
+def evaluated(root: Path, **settings: object) -> tuple[RunConfig, TaskStream, Result, int]:
+    config = short(split=Split("evaluation"), **settings)
+    tasks = few_digits(config.spec, split=config.split)
     events = list(
         run(config, tasks, Store(root / "own"), device=CPU, retain=lambda _: False, exports=Store(root / "exports"))
     )
@@ -32,7 +31,7 @@ def test_the_classifier_answers_to_raw_images_as_the_run_did(tmp_path: Path) -> 
     weights = Store(tmp_path / "exports").load_state(result.exports["classifier"])
     assert trained == 2 + 4
     assert weights is not None
-    model = rebuild(METHODS["co2l"], config, benchmark("seq_digits"), weights)
+    model = rebuild(METHODS["co2l"], config, weights)
     for t in range(5):
         examples = tasks.held_out(t)
         assert examples.images.dtype == torch.uint8
@@ -42,6 +41,21 @@ def test_the_classifier_answers_to_raw_images_as_the_run_did(tmp_path: Path) -> 
         assert int(right) * (100 / len(examples)) == result.final["class_il"][t]
     again = evaluated(tmp_path)
     assert (again[2].exports, again[3]) == (result.exports, 0)  # nothing is done twice
+
+
+def test_the_classifier_says_the_datasets_classes_whatever_the_order(tmp_path: Path) -> None:
+    config, tasks, result, _ = evaluated(tmp_path, tasks=2, class_order="9,8,7,6,5,4,3,2,1,0")
+    weights = Store(tmp_path / "exports").load_state(result.exports["classifier"])
+    assert weights is not None
+    model = rebuild(METHODS["co2l"], config, weights)
+    plain = few_digits(split=config.split)  # classes 2t and 2t + 1 in task t
+    right = sum(int((model(plain.held_out(t).images).argmax(1) == plain.held_out(t).labels).sum()) for t in range(5))
+    sizes = [len(tasks.held_out(t)) for t in range(2)]
+    found = sum(n * accuracy / 100 for n, accuracy in zip(sizes, result.final["class_il"], strict=True))
+    assert right == round(found) > 0
+    features = Store(tmp_path / "exports").load_state(result.exports["features"])
+    assert features is not None
+    assert torch.equal(features["tasks"], (features["labels"] < 5).long())  # 9 to 5 came first
 
 
 def test_features_of_all_tasks_and_of_the_buffer(tmp_path: Path) -> None:

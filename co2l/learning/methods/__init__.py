@@ -46,7 +46,8 @@ def configure(
             f"method '{method}' cannot serve {spec.scenario}-incremental '{benchmark}'",
             fix=f"it serves {' and '.join(sorted(kind.scenarios))}-incremental benchmarks",
         )
-    values = {**kind.defaults(spec), **(settings or {})}
-    validated = validate(kind.settings_type, values, where=where)
-    kind.check(validated, spec, where=where)
+    values = {"tasks": spec.tasks, **kind.defaults(spec), **(settings or {})}
+    validated = validate(kind.settings_type, values, where=where).on(spec)
+    arranged = spec.arranged(validated.tasks, validated.class_order, seed, where=where)
+    kind.check(validated, arranged, where=where)
     return RunConfig(benchmark, method, seed, split or Split("search"), validated)

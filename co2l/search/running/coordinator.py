@@ -75,7 +75,7 @@ class Attempt:
     def part_done(self) -> float:
         if self.position is not None:
             return self.position.part_done
-        return self.last.epoch / sum(self.trial.config.settings.epochs_per_task(self.last.tasks)) if self.last else 0.0
+        return self.last.epoch / sum(self.trial.config.epochs) if self.last else 0.0
 
 
 class Coordinator:

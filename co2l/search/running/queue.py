@@ -15,7 +15,6 @@ from collections.abc import Hashable, Iterable, Mapping
 from enum import Enum
 from typing import Protocol
 
-from co2l.data.benchmarks import BENCHMARKS
 from co2l.search.algorithms.drawing import Drawing
 from co2l.search.record.entries import Entry, Status
 from co2l.search.space.plan import epochs_of, order
@@ -48,7 +47,6 @@ class TrialQueue:
 
     def __init__(self, space: Space, record: Recorded, *, reuse: bool = True, seed: int = 0) -> None:
         self._space, self._record, self._reuse, self._seed = space, record, reuse, seed
-        self._tasks = BENCHMARKS[space.benchmark].tasks
         self._rank = itertools.count()
         self._startable: list[tuple[int, Trial]] = []
         self._behind: dict[Hashable, list[tuple[int, Trial]]] = defaultdict(list)  # stages -> heap of those that wait
@@ -116,7 +114,7 @@ class TrialQueue:
                 self._ready |= {_first(trial), _all(trial)}
         if self._space.early_stop is not None:  # halving assumes that good ones come at any time
             random.Random(self._seed).shuffle(pending)
-        pending.sort(key=lambda trial: -sum(epochs_of(trial, self._tasks)))
+        pending.sort(key=lambda trial: -sum(epochs_of(trial)))
         for trial in order(pending):
             self._insert(next(self._rank), trial)
 

@@ -108,7 +108,6 @@ class Simulation:
         )
         self.accuracy, self.seconds, self.fails = accuracy, seconds, fails
         self.stored: set[Hashable] = set() if stored is None else stored
-        self.tasks = BENCHMARKS[space.benchmark].tasks
         self.seen = Simulated(workers)
         self._events: list[tuple[float, int, _Attempt]] = []  # when an attempt comes to the end of its task
         self._count = 0
@@ -135,7 +134,7 @@ class Simulation:
             self._train(_Attempt(name, trial))
 
     def _train(self, attempt: _Attempt) -> None:
-        epochs = attempt.trial.config.settings.epochs_per_task(self.tasks)[attempt.task]
+        epochs = attempt.trial.config.epochs[attempt.task]
         stage = self._stage(attempt.trial, attempt.task)
         duration = 0.0
         if self.reuse and stage in self.stored:
@@ -153,20 +152,20 @@ class Simulation:
         return (trial.prefix, 0) if task == 0 else (trial.whole, task)
 
     def _task_done(self, attempt: _Attempt) -> None:
-        trial, task = attempt.trial, attempt.task
+        trial, task, tasks = attempt.trial, attempt.task, attempt.trial.config.settings.tasks
         if reason := self.fails(trial, task):
-            failing = Report("epoch", task, self.tasks, 0, {}, attempt.trained, attempt.reused)
+            failing = Report("epoch", task, tasks, 0, {}, attempt.trained, attempt.reused)
             self.coordinator.received(attempt.name, [failing], reason)
             self.coordinator.ended(attempt.name, died=False)
             return
         self.stored.add(self._stage(trial, task))
-        last = task == self.tasks - 1
+        last = task == tasks - 1
         name = self.space.objective if last else course_name(self.space.objective, trial.config)
         metrics = {name: self.accuracy(trial, task + 1)}
         result = self._result(trial) if last else None
         kind: Literal["task", "done"] = "done" if last else "task"
         epoch = attempt.trained + attempt.reused
-        report = Report(kind, task, self.tasks, epoch, metrics, attempt.trained, attempt.reused, result)
+        report = Report(kind, task, tasks, epoch, metrics, attempt.trained, attempt.reused, result)
         if self.coordinator.received(attempt.name, [report]) or last:
             self.coordinator.ended(attempt.name, died=False)
         else:
@@ -175,13 +174,14 @@ class Simulation:
 
     def _result(self, trial: Trial) -> dict[str, Any]:
         """In the form of `Result.as_dict()`; every task has the same accuracy."""
-        scores = [self.accuracy(trial, t + 1) for t in range(self.tasks)]
+        tasks = trial.config.settings.tasks
+        scores = [self.accuracy(trial, t + 1) for t in range(tasks)]
         names = list(self._scenarios())
         return {
             "score": scores[-1],
             "average": dict.fromkeys(names, scores[-1]),
-            "final": {name: [scores[-1]] * self.tasks for name in names},
-            "matrix": {name: [[scores[t]] * (t + 1) for t in range(self.tasks)] for name in names},
+            "final": {name: [scores[-1]] * tasks for name in names},
+            "matrix": {name: [[scores[t]] * (t + 1) for t in range(tasks)] for name in names},
             "forgetting": dict.fromkeys(names, 0.0),
             "backward_transfer": dict.fromkeys(names, 0.0),
             "weights": trial.key,

@@ -19,8 +19,7 @@ from typing import Any, NoReturn
 import torch
 from ray import tune
 
-from co2l.data.benchmarks import benchmark
-from co2l.data.streams import Split, open_stream
+from co2l.data.streams import Split
 from co2l.errors import headline
 from co2l.learning.config import RunConfig
 from co2l.learning.device import choose_device
@@ -164,7 +163,7 @@ def _failing(error: Exception) -> Generator[Event, None, None]:
 
 def events_of(assignment: Assignment, config: RunConfig) -> Generator[Event, None, None]:
     """The trial's run; opening its data is part of it, so that a failure there counts as the trial's."""
-    tasks = open_stream(config.benchmark, split=config.split, seed=config.seed, data=Path(assignment.data))
+    tasks = config.open_stream(Path(assignment.data))
     device = choose_device(assignment.device)  # before anything else uses it
     _limit_memory(assignment.gpus)
     yield from run(
@@ -186,8 +185,8 @@ class Reporter:
     """
 
     def __init__(self, config: RunConfig) -> None:
-        self.tasks = benchmark(config.benchmark).tasks
-        self.epochs = config.settings.epochs_per_task(self.tasks)
+        self.tasks = config.settings.tasks
+        self.epochs = config.epochs
         self.trained = self.reused = 0
         self.evaluation_split = config.split.evaluation_split
         self.matrix_probe = METHODS[config.method].matrix_probe(config.settings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import reprlib
@@ -10,10 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from co2l.data.benchmarks import BENCHMARKS
 from co2l.errors import Co2lError, unknown
+from co2l.learning.config import STREAM
 from co2l.learning.methods import METHODS, configure
 from co2l.learning.metrics import scenarios
 from co2l.search.algorithms.registry import algorithm_of
-from co2l.search.space.document import MOST_TRIALS, VARIANT, Document, EarlyStop, Range, Value
+from co2l.search.space.document import MOST_TRIALS, VARIANT, Document, EarlyStop, Range, Selection, Value
 
 if TYPE_CHECKING:
     from co2l.learning.config import RunConfig
@@ -37,6 +39,7 @@ def checked(space: S) -> S:
     _check_names(space)
     axes = _checked_axes(space)
     space = space.model_copy(update={"axes": axes, "variants": _checked_variants(space, axes)})
+    space = space.model_copy(update={"selection": _averaged(space)})
     _check_choice(space)
     _check_algorithm(space)
     _check_amount(space)
@@ -191,6 +194,13 @@ def _located(error: Co2lError, space: Space, values: Mapping[str, Any]) -> Co2lE
     return Co2lError(what, where=f"{space.source}: {section}.{match[1]}", fix=error.fix)
 
 
+def _averaged(space: Space) -> Selection:
+    """The selection, which never chooses between streams: it takes the mean over them, unless it chooses per stream."""
+    per, mean_over = space.selection.per, space.selection.mean_over
+    more = tuple(name for name in STREAM if name in space.axes and name not in (*per, *mean_over))
+    return space.selection.model_copy(update={"mean_over": (*mean_over, *more)}) if more else space.selection
+
+
 def _check_choice(space: Space) -> None:
     """The objective is measured on this benchmark, and the selection goes over axes that have a list."""
     measured = [f"val/{name}" for name in ("score", *scenarios(BENCHMARKS[space.benchmark].scenario))]
@@ -198,9 +208,10 @@ def _check_choice(space: Space) -> None:
         what = f"{space.objective} is not measured on {space.benchmark}"
         raise Co2lError(what, where=f"{space.source}: objective", fix=f"valid are: {', '.join(measured)}")
     selection = space.selection
-    if selection.per and selection.mean_over:
-        fix = "keep per to choose for each value, or mean_over to choose one for all"
-        raise Co2lError("both per and mean_over are given", where=f"{space.source}: selection", fix=fix)
+    for name in selection.per:
+        if name in selection.mean_over:
+            fix = "keep it under per to choose for each value, or under mean_over to choose one for all"
+            raise Co2lError(f"'{name}' is under per and mean_over", where=f"{space.source}: selection", fix=fix)
     for key, names in (("per", selection.per), ("mean_over", selection.mean_over)):
         where = f"{space.source}: selection.{key}"
         for i, name in enumerate(names):
@@ -224,9 +235,17 @@ def _checked_early_stop(space: Space) -> EarlyStop | None:
         fix = "leave matrix_probe out, or set early_stop to off"
         what = "early stopping compares the accuracies after each task, and matrix_probe none measures none"
         raise Co2lError(what, where=f"{space.source}: early_stop", fix=fix)
-    last = BENCHMARKS[space.benchmark].tasks - 1
+    last = _fewest_tasks(space) - 1
     rungs = space.early_stop.rungs or tuple(range(min(2, last), last + 1))
     if rungs[-1] > last:
-        what = f"a rung after {rungs[-1]} tasks stops nothing: {space.benchmark} has {last + 1}"
+        what = f"a rung after {rungs[-1]} tasks stops nothing: {space.benchmark} has {last + 1} here"
         raise Co2lError(what, where=f"{space.source}: early_stop.rungs", fix=f"use numbers from 1 to {last}")
     return space.early_stop.model_copy(update={"rungs": rungs})
+
+
+def _fewest_tasks(space: Space) -> int:
+    """Of the streams that trials learn."""
+    some = space.any_trial()
+    varied = {name: space.axes[name] for name in ("tasks", VARIANT) if name in space.axes}
+    points = [dict(zip(varied, values, strict=True)) for values in itertools.product(*varied.values())]
+    return min(space.trial({**some.values, **point}, some.seed).config.settings.tasks for point in points)

@@ -22,11 +22,13 @@ from pydantic import (
     Field,
     Tag,
     ValidationError,
+    ValidationInfo,
     field_validator,
     model_serializer,
     model_validator,
 )
 
+from co2l.data.class_order import in_one_word
 from co2l.errors import Co2lError, headline, unknown
 from co2l.plain_yaml import read_yaml
 
@@ -161,6 +163,18 @@ class Document(Part):
     early_stop: EarlyStop | None = Field(None, description="off, on or {rungs: [2, 3], survivors: 0.5}")
     resources: Resources = Field(Resources(), description="{cpus: 1, gpus: 0.25}")
     retries: int = Field(2, ge=0, le=1000, description="how often a failed trial is tried again, from 0")
+
+    @field_validator("settings", "axes", mode="before")
+    @classmethod
+    def _listed_order(cls, given: object, info: ValidationInfo) -> object:
+        """An order of classes may be a list, and is one value nevertheless."""
+        if not isinstance(given, dict) or "class_order" not in given:
+            return given
+        order = given["class_order"]
+        if info.field_name == "axes":
+            order = [in_one_word(each) for each in order] if isinstance(order, list | tuple) else order
+            return {**given, "class_order": order}
+        return {**given, "class_order": in_one_word(order)}
 
     @field_validator("seeds")
     @classmethod

@@ -14,9 +14,8 @@ from typing import Any
 
 import torch
 
-from co2l.data.benchmarks import BENCHMARKS
 from co2l.data.randomness import generator_for
-from co2l.data.streams import TaskStream, open_stream
+from co2l.data.streams import TaskStream
 from co2l.learning.config import RunConfig
 from co2l.learning.methods import METHODS
 from co2l.learning.methods.base import Method
@@ -83,7 +82,7 @@ def estimate(
     stages: dict[object, float] = {}
     naive = 0.0
     for trial in trials:
-        first, later = _seconds(trial.config, timed[_kind(space, trial)], BENCHMARKS[space.benchmark].tasks)
+        first, later = _seconds(trial.config, timed[_kind(space, trial)])
         naive += first + later
         stages["first", trial.prefix] = first
         stages["later", trial.whole] = later
@@ -94,20 +93,19 @@ def _kind(space: Space, trial: Trial) -> tuple[tuple[str, Any], ...]:
     return tuple(work_of(space, trial).items())
 
 
-def measured(space: Space, *, data: Path, device: torch.device) -> Timing:
+def measured(*, data: Path, device: torch.device) -> Timing:
     """Time a few steps on this machine."""
-    tasks = open_stream(space.benchmark, split=space.split, seed=space.seeds[0], data=data)
-    return lambda config, work: _time(config, tasks, device, work)
+    return lambda config, work: _time(config, config.open_stream(data), device, work)
 
 
-def _seconds(config: RunConfig, timed: Timed, tasks: int) -> tuple[float, float]:
+def _seconds(config: RunConfig, timed: Timed) -> tuple[float, float]:
     """The training time of the first stage, and of all later ones together."""
-    epochs, (n_first, n_later) = config.settings.epochs_per_task(tasks), timed.sizes
+    epochs, (n_first, n_later) = config.epochs, timed.sizes
     room = getattr(config.settings, "buffer_size", 0) if timed.replays else 0
     if METHODS[config.method].jointly:
         room = "unlimited"
     drawn = 0
-    for t in range(1, tasks):
+    for t in range(1, len(epochs)):
         seen = n_first + (t - 1) * n_later
         drawn += epochs[t] * (n_later + (seen if isinstance(room, str) else min(room, seen)))
     return epochs[0] * n_first * timed.first, drawn * timed.later

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from co2l.data.benchmarks import benchmark
 from co2l.errors import Co2lError
 from co2l.learning.cards import Card, Precision
 from co2l.learning.config import RunConfig
@@ -43,7 +42,7 @@ def forecast(card: Card, gpus: float) -> Timing:
     """The time of steps on a card, of which a trial has `gpus` or, if it asks for none, all."""
 
     def timed(config: RunConfig, work: dict[str, Any]) -> Timed:
-        if not benchmark(config.benchmark).examples:
+        if not config.spec.examples:
             raise Co2lError(
                 "its number of training examples is not known", where=config.benchmark, fix="set Benchmark.examples"
             )

@@ -9,13 +9,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from co2l.data.benchmarks import BENCHMARKS
 from co2l.learning.config import RunConfig, Scope
 from co2l.learning.methods import METHODS
 from co2l.search.algorithms.registry import algorithm_of
 from co2l.search.space.space import Space, Trial
 
-LENGTHS = ("E_0", "E_t", "epochs", "buffer_size")  # settings of how many steps there are
+UNWORKED = ("E_0", "E_t", "epochs", "buffer_size", "class_order")  # how many steps there are, and on which classes
 
 
 @dataclass(frozen=True)
@@ -52,25 +51,25 @@ class Plan:
 def plan(space: Space) -> Plan:
     """Count without training. A trial's chain parts from another's at the first stage that reads a differing axis.
 
-    All stages after the first read the same settings, so two trials share all of them or none.
+    All stages after the first read the same settings, so two trials share all of them or none. The number and order of
+    tasks is among what the first one reads.
     """
-    tasks = BENCHMARKS[space.benchmark].tasks
     first: dict[object, tuple[RunConfig, int]] = {}
     later: dict[object, tuple[RunConfig, int]] = {}
     uses: Counter[object] = Counter()
     trials = naive = 0
     for trial in planned_trials(space):
-        E_0, E_rest = epochs_of(trial, tasks)
+        E_0, E_rest = epochs_of(trial)
         trials, naive = trials + 1, naive + E_0 + E_rest
         first.setdefault(trial.prefix, (trial.config, E_0))
         later.setdefault(trial.whole, (trial.config, E_rest))
         uses.update([("first", trial.prefix), ("later", trial.whole)])
     again = [(config, range(1)) for name, (config, _) in first.items() if uses["first", name] > 1]
-    again += [(config, range(1, tasks)) for name, (config, _) in later.items() if uses["later", name] > 1]
+    again += [(config, range(1, len(config.epochs))) for name, (config, _) in later.items() if uses["later", name] > 1]
     return Plan(
         trials=trials,
         first_stages=len(first),
-        stages=len(first) + len(later) * (tasks - 1),
+        stages=len(first) + sum(len(config.epochs) - 1 for config, _ in later.values()),
         epochs_naive=naive,
         epochs_planned=sum(epochs for _, epochs in (*first.values(), *later.values())),
         exact=algorithm_of(space).enumerable and space.early_stop is None,
@@ -86,9 +85,8 @@ def together(spaces: Sequence[Space]) -> Plan:
     made: dict[str, tuple[RunConfig, int]] = {}
     trials = naive = 0
     for space in spaces:
-        tasks = BENCHMARKS[space.benchmark].tasks
         for trial in space.trials():
-            keys, of_task = trial.config.stage_keys(tasks), trial.config.settings.epochs_per_task(tasks)
+            keys, of_task = trial.config.stage_keys(trial.config.settings.tasks), trial.config.epochs
             trials, naive = trials + 1, naive + sum(of_task)
             epochs |= zip(keys, of_task, strict=True)
             first.add(keys[0])
@@ -136,12 +134,12 @@ def work_of(space: Space, trial: Trial) -> dict[str, Any]:
     """
     settings, scope = trial.config.settings, METHODS[space.method].settings_type.scope
     varied = {name: getattr(settings, name) for name in space.varied if scope(name) is not Scope.PROBE}
-    return {name: value for name, value in varied.items() if not isinstance(value, float) and name not in LENGTHS}
+    return {name: value for name, value in varied.items() if not isinstance(value, float) and name not in UNWORKED}
 
 
-def epochs_of(trial: Trial, tasks: int) -> tuple[int, int]:
+def epochs_of(trial: Trial) -> tuple[int, int]:
     """The epochs of task 1, and those of all later tasks together."""
-    first, *later = trial.config.settings.epochs_per_task(tasks)
+    first, *later = trial.config.epochs
     return first, sum(later)
 
 
@@ -158,5 +156,4 @@ def order(trials: Iterable[Trial]) -> list[Trial]:
 
 def longest_stage(space: Space) -> int:
     """The most epochs that a trial of the search trains on one task."""
-    tasks = BENCHMARKS[space.benchmark].tasks
-    return max(max(trial.config.settings.epochs_per_task(tasks)) for trial in planned_trials(space))
+    return max(max(trial.config.epochs) for trial in planned_trials(space))

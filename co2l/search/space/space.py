@@ -178,7 +178,7 @@ class Space(Document):
     def canonical(self) -> dict[str, Any]:
         """What the results depend on, defaults included: not how many samples, on what, or how often retried."""
         plain = self.model_dump(mode="json", exclude={"samples", "resources", "retries", "settings", "variants"})
-        some = self._any_trial()
+        some = self.any_trial()
         if self.variants:
             together = {name for settings in self.variants.values() for name in settings}
             trials = {name: self.trial({**some.values, VARIANT: name}, some.seed) for name in self.variants}
@@ -187,7 +187,7 @@ class Space(Document):
             }
         return {**plain, "settings": some.config.settings.model_dump(mode="json", exclude=set(self.varied))}
 
-    def _any_trial(self) -> Trial:
+    def any_trial(self) -> Trial:
         first = {name: axis.low if isinstance(axis, Range) else axis[0] for name, axis in self.axes.items()}
         return self.trial(first, self.seeds[0])
 

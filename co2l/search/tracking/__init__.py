@@ -128,7 +128,7 @@ class Tracker:
     ) -> None:
         """Register the trial's classifier, exported under `key`, as a version of a model, and say what was `tested`."""
         config = trial.config.as_dict()
-        described = {name: config[name] for name in ("benchmark", "method", "settings")}
+        described = {name: config[name] for name in ("benchmark", "method", "seed", "settings")}
         about = {"about": model_note(self._space, model), "version_about": version_note(self._space, trial, tested)}
         where = {"store": store, "key": key, "aliases": list(aliases)}
         self._put({"kind": "model", "trial": trial.key, "name": model, "config": described, **where, **about})

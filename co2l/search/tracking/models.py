@@ -70,7 +70,6 @@ def _save(path: str, config: Mapping[str, Any], store: str, key: str) -> None:
     from mlflow.models import ModelSignature
     from mlflow.types import Schema, TensorSpec
 
-    from co2l.data.benchmarks import benchmark
     from co2l.learning.export import rebuild
     from co2l.learning.methods import METHODS, configure
     from co2l.learning.store import Store
@@ -78,9 +77,9 @@ def _save(path: str, config: Mapping[str, Any], store: str, key: str) -> None:
     weights = Store(store).load_state(key)
     if weights is None:
         raise Co2lError("the classifier to be registered is gone", where=f"{store}/{key}", fix="evaluate it --fresh")
-    described = configure(config["benchmark"], config["method"], config["settings"])
-    of = benchmark(described.benchmark)
-    model = rebuild(METHODS[described.method], described, of, weights)
+    described = configure(config["benchmark"], config["method"], config["settings"], seed=config["seed"])
+    of = described.spec
+    model = rebuild(METHODS[described.method], described, weights)
     images, classes = (-1, *of.image_shape), (-1, of.num_classes)
     signature = ModelSignature(
         inputs=Schema([TensorSpec(numpy.dtype("uint8"), images)]),

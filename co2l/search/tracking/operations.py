@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
-from co2l.data.benchmarks import BENCHMARKS
 from co2l.learning.methods import METHODS
 from co2l.learning.metrics import course
 from co2l.search.record.entries import ENDED, Entry, Status
@@ -102,8 +101,8 @@ def missing(space: Space, recorded: Iterable[Entry], tracked: Mapping[str, str])
 
 def _recorded_points(space: Space, trial: Trial, entry: Entry) -> Iterator[Point]:
     """What the record knows of a trial's metrics: accuracies after each task, or scores at rungs; no losses."""
-    tasks, at = BENCHMARKS[space.benchmark].tasks, now()
-    steps = list(accumulate(trial.config.settings.epochs_per_task(tasks)))
+    at = now()
+    steps = list(accumulate(trial.config.epochs))
     for step, metrics in _recorded_metrics(space, trial, entry, steps):
         yield from ((name, rounded(name, value), step, at) for name, value in metrics.items())
 

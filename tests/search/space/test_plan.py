@@ -15,7 +15,7 @@ from spaces import space_of
 
 from co2l.search.space.estimate import LEFT_OUT, Timing, _seconds_per_example, estimate, measured
 from co2l.search.space.plan import Plan, order, plan
-from co2l.search.space.space import Space, parse
+from co2l.search.space.space import parse
 
 TASKS = {"seq_digits": 5, "r_mnist": 20}
 FIRST_READS = {"eta", "tau", "batch_size", "E_0", "momentum"}  # protocol: task 1 knows no κ, E_t or buffer
@@ -92,14 +92,14 @@ def test_baselines_share_what_their_first_stage_does_not_read(method: str, first
     assert planned.shared == {key for key, n in uses.items() if n > 1}
 
 
-def timed_here(space: Space, folder: Path) -> Timing:
-    return measured(space, data=folder, device=torch.device("cpu"))
+def timed_here(folder: Path) -> Timing:
+    return measured(data=folder, device=torch.device("cpu"))
 
 
 @pytest.mark.parametrize("method", ["joint", "icarl"])
 def test_estimate_counts_what_an_epoch_goes_over(method: str, tmp_path: Path) -> None:
     space = parse({"benchmark": "seq_digits", "method": method, "settings": {"epochs": 2}, "axes": {"eta": [0.1]}}, "s")
-    found = estimate(space, timed_here(space, tmp_path))
+    found = estimate(space, timed_here(tmp_path))
     (timed,) = found.timed
     n1, n2 = timed.sizes
     if method == "joint":
@@ -162,7 +162,7 @@ def test_estimate_on_real_steps(tmp_path: Path) -> None:
     """Hours and money follow from the timed seconds per sample by arithmetic that is done again here."""
     axes: dict[str, list[Any]] = {"batch_size": [16, 64], "E_t": [1, 2], "buffer_size": [50, 100], "kappa": [0.1, 0.2]}
     space = space_of(axes)
-    found = estimate(space, timed_here(space, tmp_path), parallel=4, price=3.0)
+    found = estimate(space, timed_here(tmp_path), parallel=4, price=3.0)
     assert [timed.settings for timed in found.timed] == [{"batch_size": 16}, {"batch_size": 64}]
     naive = planned = 0.0
     for timed in found.timed:
@@ -187,7 +187,7 @@ def test_estimate_on_real_steps(tmp_path: Path) -> None:
 
 def test_estimate_without_price_and_with_a_growing_buffer(tmp_path: Path) -> None:
     space = space_of({"buffer_size": ["unlimited"]})
-    found = estimate(space, timed_here(space, tmp_path))
+    found = estimate(space, timed_here(tmp_path))
     (timed,) = found.timed
     n1, n2 = timed.sizes
     drawn = sum(n2 + n1 + i * n2 for i in range(4))
