@@ -162,7 +162,8 @@ def _drive(
         space.any_trial().config.open_stream(options.data)
     with driving(options.storage, options.study) as lease:
         record = StudyRecord.open(options.storage, options.study, space, fresh=options.fresh)
-        tracker = Tracker.open(options.tracking_uri, options.study, space=space, spool=options.root / "spool")
+        where = {"uri": options.tracking_uri, "study": options.study}
+        tracker = Tracker.open(**where, space=space, spool=options.root / "spool", identity=record.identity)
 
         def has_to_stop() -> bool:
             return asked_to_stop() or lease.lost

@@ -87,6 +87,26 @@ def test_without_reuse_every_score_is_the_same(folder: Path, undisturbed: Undist
     assert abs(alone["trial_hours"] - hours) < 0.01 * hours
 
 
+def test_a_search_that_grows_runs_only_what_is_new(folder: Path, undisturbed: Undisturbed, shared_ray: None) -> None:
+    axes = {"eta": [0.01], "kappa": [0.1], "buffer_size": [20]}
+    write_space(folder, axes=axes)
+    before = tune_here(folder)
+    assert before["epochs_trained"] == 5 + 4 * 4
+    write_space(folder, axes={**axes, "eta": [0.005, 0.01]})
+    after = tune_here(folder)
+    assert after["epochs_trained"] == 2 * before["epochs_trained"]
+    found = scores(folder / "runs")
+    assert found == {key: undisturbed.scores[key] for key in found}  # to the last bit
+    write_space(folder, axes={**axes, "eta": [0.005, 0.01]}, seeds=[0, 1])
+    assert tune_here(folder)["trials_left"] == 0
+    assert {key: result for key, result in scores(folder / "runs").items() if key in found} == found
+    check_complete(folder / "runs", trials=4)
+    (parent,), _ = runs(f"sqlite:///{folder}/runs/mlflow.db")
+    assert (parent.data.params["eta"], parent.data.tags["grown.eta"]) == ("0.01", "0.005, 0.01")
+    write_space(folder, axes=axes)
+    assert "use --study NEW, which reuses stored stages" in refusal(folder)
+
+
 def test_more_than_any_node_has(folder: Path, shared_ray: None) -> None:
     line = refusal(folder, "--cpus-per-trial", "800")
     assert "a trial needs 800 CPUs and 0 GPUs, and no node has that" in line

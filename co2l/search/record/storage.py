@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import optuna
 import sqlalchemy
-from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+    distribution_to_json,
+)
 from optuna.storages import BaseStorage, InMemoryStorage, RDBStorage
 from optuna.trial import FrozenTrial, TrialState
 
@@ -27,6 +33,10 @@ OPTUNA_STATE: dict[Status, TrialState] = {
     "pruned": TrialState.PRUNED,
     "failed": TrialState.FAIL,
 }
+_REWRITE = sqlalchemy.text(
+    "UPDATE trial_params SET distribution_json = :json WHERE param_name = :name"
+    " AND trial_id IN (SELECT trial_id FROM trials WHERE study_id = :study)"
+)
 _STATUS = {state: status for status, state in OPTUNA_STATE.items()}
 
 
@@ -70,6 +80,25 @@ def distribution(axis: tuple[Value, ...] | Range) -> BaseDistribution:
             return IntDistribution(axis.low, int(axis.high), log=axis.log)
         return FloatDistribution(axis.low, axis.high, log=axis.log)
     return CategoricalDistribution(axis)
+
+
+def widened(
+    storage: BaseStorage, study: int, trials: Sequence[FrozenTrial], name: str, axis: tuple[Value, ...] | Range
+) -> BaseDistribution:
+    """An axis in Optuna's terms, with all values that its trials know; values that are new follow the others.
+
+    Optuna does not let a list change, so those of the study's trials are rewritten: a value is stored by its place in
+    the list, which stays the same.
+    """
+    now, before = distribution(axis), next((each.distributions[name] for each in trials if name in each.params), None)
+    if not isinstance(now, CategoricalDistribution) or not isinstance(before, CategoricalDistribution):
+        return now
+    if new := tuple(value for value in now.choices if value not in before.choices):
+        before = CategoricalDistribution((*before.choices, *new))
+        assert isinstance(storage, RDBStorage)  # one in memory is gone before its space can grow
+        with storage.engine.begin() as connection:
+            connection.execute(_REWRITE, {"json": distribution_to_json(before), "name": name, "study": study})
+    return before
 
 
 def _connected(url: str, wait: float, *, create: bool = True) -> RDBStorage:

@@ -18,8 +18,8 @@ from optuna.trial import FrozenTrial, create_trial
 from co2l.errors import Co2lError
 from co2l.learning.config import VERSION
 from co2l.search.record.entries import Cost, Entry, Status, total_cost
-from co2l.search.record.storage import OPTUNA_STATE, WAIT, connect, distribution, entry_of, reaching, shown
-from co2l.search.space.space import Space, Trial, difference
+from co2l.search.record.storage import OPTUNA_STATE, WAIT, connect, entry_of, reaching, shown, widened
+from co2l.search.space.space import Space, Trial, difference, digest_of, grown
 
 MAX_PROCESSES_LOST = 5  # in a row and without a new epoch, until the trial itself is to blame
 OBJECTIVE_NAMES = "study:metric_names"  # where Optuna's tools look for the name of what is maximised
@@ -27,17 +27,23 @@ LOST = "its process or machine was lost"
 
 
 class StudyRecord:
-    """Made by `open`. The same storage and name continue a search; nothing that ended is tried again."""
+    """Made by `open`. The same storage and name continue a search; nothing that ended is tried again.
+
+    Axes may have got more values since, and the space more seeds.
+    """
 
     def __init__(self, storage: BaseStorage, study: int, name: str, space: Space, url: str) -> None:
         self.name, self.space = name, space
         self._storage, self._study, self._url = storage, study, url
-        self._distributions = {name: distribution(axis) for name, axis in space.axes.items()}
+        trials = storage.get_all_trials(study, deepcopy=False)
+        self._distributions = {name: widened(storage, study, trials, name, axis) for name, axis in space.axes.items()}
         self._numbers: dict[str, int] = {}  # of Optuna's trials, by the key of ours
         self._ids: dict[str, int] = {}  # the same in the storage, once they were needed
         self.entries: dict[str, Entry] = {}  # by the key of the trial, in the order of their first begin
-        for frozen in storage.get_all_trials(study, deepcopy=False):
+        for frozen in trials:
             self._read(frozen)
+        # the digest of the space that the study was started with: axes and seeds may have grown since
+        self.identity: str = storage.get_study_user_attrs(study).get("identity") or space.digest
 
     @classmethod
     def open(
@@ -53,10 +59,10 @@ class StudyRecord:
                 opened.delete_study(opened.get_study_id_from_name(name))
             before = found[name].user_attrs.get("space") if name in found else None
             now = {"version": VERSION, **space.canonical()}
-            if before is not None and (changes := difference(before, now)):
+            if before is not None and (changes := difference(grown(before, now), now)):
                 what = f"study '{name}' was started with another space ({', '.join(changes)})"
                 flag = "--study" if space.split.kind == "search" else "--name"
-                fix = f"give this one its own name with {flag} NEW, or discard the old record with --fresh"
+                fix = f"use {flag} NEW, which reuses stored stages, or discard the old record with --fresh"
                 raise Co2lError(what, where=space.source, fix=fix)
             maximise = [optuna.study.StudyDirection.MAXIMIZE]
             if name not in found:
@@ -66,6 +72,11 @@ class StudyRecord:
                 opened.set_study_user_attr(study, "space", now)
                 measured = f"{space.split.evaluation_split}/{space.objective.partition('/')[2]}"
                 opened.set_study_system_attr(study, OBJECTIVE_NAMES, [measured])
+            elif before != now:
+                if "identity" not in found[name].user_attrs:
+                    first = {key: value for key, value in before.items() if key != "version"}
+                    opened.set_study_user_attr(study, "identity", digest_of(first))
+                opened.set_study_user_attr(study, "space", now)
             opened.set_study_user_attr(study, "limits", {"samples": space.samples, "retries": space.retries})
             return cls(opened, study, name, space, url)
 

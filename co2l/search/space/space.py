@@ -193,12 +193,16 @@ class Space(Document):
 
     @property
     def digest(self) -> str:
-        text = json.dumps(self.canonical(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()[:32]
+        return digest_of(self.canonical())
 
     def difference(self, other: Space) -> list[str]:
         """What `other` changes, a line for each key."""
         return difference(self.canonical(), other.canonical())
+
+
+def digest_of(canonical: Mapping[str, Any]) -> str:
+    text = json.dumps(canonical, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
@@ -209,6 +213,24 @@ def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]
         return json.dumps(side[name], ensure_ascii=False) if name in side else "nothing"
 
     return [f"{name}: {shown(old, name)} → {shown(new, name)}" for name in {**old, **new} if _differs(old, new, name)]
+
+
+def grown(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """The canonical form `before` with what `after` adds and replaces nothing by: values of an axis, and seeds."""
+    old, new = before["axes"], after["axes"]
+    axes = {name: new[name] if name in new and _holds(new[name], axis) else axis for name, axis in old.items()}
+    more = {"seeds": after["seeds"]} if _holds(after.get("seeds"), before.get("seeds")) else {}
+    return {**before, "axes": axes, **more}
+
+
+def _holds(larger: Any, smaller: Any) -> bool:
+    """Whether all values of a list, or of a range, are among those of another one."""
+    if isinstance(larger, list) and isinstance(smaller, list):
+        return all(value in larger for value in smaller)
+    if isinstance(larger, Mapping) and isinstance(smaller, Mapping):
+        same = larger["log"] == smaller["log"]
+        return bool(same and larger["low"] <= smaller["low"] and smaller["high"] <= larger["high"])
+    return False
 
 
 def _differs(old: Mapping[str, Any], new: Mapping[str, Any], name: str) -> bool:

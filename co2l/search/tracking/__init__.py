@@ -43,14 +43,18 @@ class Tracker:
         self._closed = False
 
     @classmethod
-    def open(cls, uri: str, study: str, *, space: Space, spool: Path) -> Tracker:
-        """Connect, find or create the study's run, and start sending what the folder `spool` still holds for it."""
+    def open(cls, uri: str, study: str, *, space: Space, spool: Path, identity: str = "") -> Tracker:
+        """Connect, find or create the study's run, and start sending what the folder `spool` still holds for it.
+
+        `identity` is the digest of the space that the study was started with, if it has grown since.
+        """
+        identity = identity or space.digest
         new, where = False, url_shown(uri)
         if uri.startswith("sqlite:"):
             database = database_of(uri)
             new, where = check(database), os.path.relpath(database, spool)  # which both may be moved together
-        name = hashlib.sha256(f"{where} {study} {space.digest}".encode()).hexdigest()[:16]
-        tracked = TrackedStudy(uri, study, space)
+        name = hashlib.sha256(f"{where} {study} {identity}".encode()).hexdigest()[:16]
+        tracked = TrackedStudy(uri, study, space, identity)
         outbox = Outbox(spool / f"{name}.jsonl", tracked.perform)
         if not new:  # creating the tables of a new database takes seconds, and cannot go wrong
             tried = outbox.tried.wait(OPEN_SECONDS)

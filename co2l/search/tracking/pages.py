@@ -43,17 +43,20 @@ def run_name(space: Space, trial: Trial) -> str:
     return in_symbols(trial.values) if alone else f"{in_symbols(trial.values)} seed {trial.seed}".strip()
 
 
-def study_params(space: Space) -> dict[str, str]:
+def study_params(space: Space, logged: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     """What a study was asked, as parameters of its run: what each axis tried, and what was fixed.
 
-    A parameter can be written once, so these are of the canonical space alone.
+    A parameter can be written once, so these are of the canonical space alone. What has grown since it was `logged` are
+    tags.
     """
     plain = space.canonical()
     of_search = ("algorithm", "objective", "seeds", "early_stop")  # `objective` is also a setting
     about = {"benchmark": plain["benchmark"], "method": plain["method"]}
     about |= {f"search.{name}": plain[name] for name in of_search if plain.get(name) is not None}
     axes = {name: _tried(axis) for name, axis in space.axes.items()}
-    return {name: short(value)[:6000] for name, value in {**about, **plain["settings"], **axes}.items()}
+    params = {name: short(value)[:6000] for name, value in {**about, **plain["settings"], **axes}.items()}
+    grown = {f"grown.{name}": value for name, value in params.items() if logged.get(name, value) != value}
+    return {name: value for name, value in params.items() if name not in logged}, grown
 
 
 def _tried(axis: tuple[Value, ...] | Range) -> str:

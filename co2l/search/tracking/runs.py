@@ -57,8 +57,8 @@ class _Child:
 class TrackedStudy:
     """The runs of one study on the server. Every operation leaves the same runs however often it is performed."""
 
-    def __init__(self, uri: str, study: str, space: Space) -> None:
-        self.uri, self.study, self.space = uri, study, space
+    def __init__(self, uri: str, study: str, space: Space, identity: str) -> None:
+        self.uri, self.study, self.space, self.identity = uri, study, space, identity
         self.kind, self.kind_of_child = KINDS[space.split.kind]
         self.children: dict[str, _Child] = {}
         self.second: set[str] = set()  # runs of trials that have a better one
@@ -102,11 +102,11 @@ class TrackedStudy:
     def _start(self, at: int) -> None:
         from mlflow.entities import Param, RunTag
 
-        params = [Param(*param) for param in study_params(self.space).items()]
-        self.client.log_batch(self.parent, params=params, tags=[RunTag(*tag) for tag in provenance().items()])
+        params, grown = study_params(self.space, self.client.get_run(self.parent).data.params)
+        tags = [RunTag(*tag) for tag in {**provenance(), **grown}.items()]
+        self.client.log_batch(self.parent, params=[Param(*param) for param in params.items()], tags=tags)
         self.client.update_run(self.parent, "RUNNING")
-        view = view_tag(self.space, self.study, self.parent, at)
-        self.client.set_experiment_tag(self.experiment, *view)
+        self.client.set_experiment_tag(self.experiment, *view_tag(self.space, self.study, self.parent, at))
 
     def _connect(self) -> None:
         self.client = connect(self.uri)
@@ -117,7 +117,7 @@ class TrackedStudy:
         self.experiment = (
             experiment.experiment_id if experiment else self.client.create_experiment(name, _artifacts(self.uri))
         )
-        tags = {"co2l.kind": self.kind, "co2l.study": self.study, "co2l.space": self.space.digest}
+        tags = {"co2l.kind": self.kind, "co2l.study": self.study, "co2l.space": self.identity}
         studies = self._search(f"tags.`co2l.kind` = '{self.kind}'")
         found = next((run for run in studies if tags.items() <= run.data.tags.items()), None)
         if found is None:
