@@ -87,7 +87,7 @@ def widened(
 ) -> BaseDistribution:
     """An axis in Optuna's terms, with all values that its trials know; values that are new follow the others.
 
-    Optuna does not let a list change, so those of the study's trials are rewritten: a value is stored by its place in
+    Optuna does not let a list change, so those of the study's trials are rewritten: a value is stored by its index in
     the list, which stays the same.
     """
     now, before = distribution(axis), next((each.distributions[name] for each in trials if name in each.params), None)
