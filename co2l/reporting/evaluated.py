@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from co2l.learning.config import STREAM, RunConfig
 from co2l.learning.metrics import Matrix, probe_title
 from co2l.reporting.statistics import Summary, summarise
 from co2l.search.record.reader import StoredStudy
@@ -21,6 +22,7 @@ class Evaluated:
     settings: Mapping[str, Any]  # complete, defaults included
     results: Mapping[int, Mapping[str, Any]]  # by seed, as `Result.as_dict()`
     studies: tuple[str, ...]  # the evaluations it comes from
+    own_stream: bool = True  # whether tasks and order are the benchmark's own
 
     @property
     def scenarios(self) -> tuple[str, ...]:
@@ -76,11 +78,17 @@ def evaluated(studies: Iterable[StoredStudy]) -> list[Evaluated]:
             found[name] = Evaluated(
                 config.benchmark,
                 config.method,
-                config.settings.model_dump(mode="json"),
+                {**config.settings.model_dump(mode="json"), **_stream(config)},
                 dict(sorted({**(known.results if known else {}), entry.seed: entry.result}.items())),
                 tuple(dict.fromkeys([*(known.studies if known else ()), study.name])),
+                not config.settings.model_dump(include=set(STREAM)),
             )
     return list(found.values())
+
+
+def _stream(config: RunConfig) -> dict[str, Any]:
+    """What is not written of the settings where it is the benchmark's own."""
+    return {name: getattr(config.settings, name) for name in STREAM}
 
 
 def _identity(trial: Trial) -> str:

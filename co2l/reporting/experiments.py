@@ -156,11 +156,12 @@ class Filled:
 def fill(experiment: Experiment, everything: Sequence[Evaluated]) -> list[Filled]:
     """The runs that fill an experiment, per benchmark and evaluation: one evaluation compares like with like.
 
-    Table 1 compares methods, each with its own settings, so it combines all evaluations on a benchmark.
+    Table 1 compares methods, each with its own settings, so it combines all evaluations on a benchmark. Another
+    number or order of tasks is another problem than the paper's.
     """
     groups: dict[tuple[str, str], list[tuple[str, Evaluated]]] = defaultdict(list)
     for each in everything:
-        if (row := experiment.row(each)) is not None:
+        if each.own_stream and (row := experiment.row(each)) is not None:
             for study in ("",) if experiment.alone else each.studies:
                 groups[each.benchmark, study].append((row, each))
     filled = [

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ParamSpec
 
 from co2l.errors import Co2lError
-from co2l.reporting import orderings, paper_figures, paper_tables, searches
+from co2l.reporting import orderings, paper_figures, paper_tables, searches, streams
 from co2l.reporting.document import Block, Column, Figure, Gap, Item, Report, Section, Table, Text
 from co2l.reporting.evaluated import Evaluated, evaluated
 from co2l.reporting.experiments import EXPERIMENTS, FIGURE_3, FIGURE_4, TABLE_1, TABLE_2, TABLE_3, TABLE_6, Filled, fill
@@ -19,6 +19,7 @@ P = ParamSpec("P")
 
 TITLES = {
     "orderings": "The paper's orderings",
+    "streams": "Orders of classes and numbers of tasks",
     "matrices": "Accuracy matrices",
     "cost": "Cost and savings",
 }
@@ -61,6 +62,7 @@ def read(reader: StudyReader, names: Sequence[str], *, root: str, store: str) ->
 def report(found: Read, *, title: str, about: str, command: str = "") -> Report:
     root = found.root
     filled = {one: fill(one, found.evaluated) for one in EXPERIMENTS}
+    other_streams = not all(each.own_stream for each in found.evaluated)
     of_paper = [
         _section("table_1", paper_tables.table_1, filled[TABLE_1], root),
         _section("table_2", paper_tables.ablation, TABLE_2, filled[TABLE_2], root),
@@ -75,6 +77,7 @@ def report(found: Read, *, title: str, about: str, command: str = "") -> Report:
         Section("overview", "At a glance", tuple(_overview(found, of_paper))),
         _section("orderings", _orderings, [each for several in filled.values() for each in several]),
         *of_paper,
+        *([_section("streams", streams.tables, found.evaluated)] if other_streams else []),
         _section("matrices", paper_figures.matrices, filled[TABLE_1]),
         _searches(found),
         _section("cost", searches.cost, found.studies),

@@ -50,6 +50,27 @@ def bootstrap(values: Sequence[float], *, resamples: int = RESAMPLES, seed: int 
     return float(low), float(high)
 
 
+@dataclass(frozen=True)
+class Components:
+    """Where the variance of accuracies in groups comes from, as standard deviations; None where nothing can be said."""
+
+    mean: float  # of the groups' means
+    within: float | None  # groups, pooled over them
+    between: float | None  # groups, without what the variance within adds to that of their means
+
+
+def components(groups: Sequence[Sequence[float]]) -> Components:
+    """One-way random effects: the variance of means is that between groups plus that within over the group's size."""
+    means = [float(np.mean(group)) for group in groups]
+    freedom = sum(len(group) - 1 for group in groups)
+    if not freedom or len(groups) < 2:
+        return Components(float(np.mean(means)), None, float(np.std(means, ddof=1)) if len(groups) > 1 else None)
+    within = sum(float(np.var(group)) * len(group) for group in groups) / freedom
+    size = len(groups) / sum(1 / len(group) for group in groups)
+    between = max(0.0, float(np.var(means, ddof=1)) - within / size)
+    return Components(float(np.mean(means)), math.sqrt(within), math.sqrt(between))
+
+
 def remark(n: int) -> str:
     """A caution about few seeds; empty if there are enough."""
     if n >= ENOUGH:

@@ -56,6 +56,28 @@ def gaps(of: Report, name: str) -> str:
     return " ".join(f"{block.what} {block.command}" for block in section(of, name).walk() if isinstance(block, Gap))
 
 
+def test_orders_have_a_row_each_and_their_variance_is_told_from_that_of_seeds(tmp_path: Path) -> None:
+    accuracy = {(0, 0): 80.0, (0, 1): 82.0, (1, 0): 70.0, (1, 1): 74.0}  # by order and seed
+
+    def found(settings: Mapping[str, Any], seed: int) -> float:
+        return accuracy[settings["class_order"], seed] if "class_order" in settings else 90.0
+
+    orders = {"class_order": [0, 1]}
+    space = sample_studies.evaluation(orders, 2, settings={"tasks": 10})
+    sample_studies.record(tmp_path, "orders.test", space, found)
+    of = made(tmp_path)
+    one, two, both = table(of, "streams")
+    assert one[:6] == ["method=co2l", "10", "number 0", "81.00", "1.41", "–"]
+    assert two[:6] == ["method=co2l", "10", "number 1", "72.00", "2.83", "–"]
+    # within: variances 2 and 8, pooled 5; of the means 40.5, of which 5 / 2 is the seeds'
+    assert both[:6] == ["method=co2l", "10", "all 2 orders", "76.50", f"{5**0.5:.2f}", f"{38**0.5:.2f}"]
+    assert [row[-1] for row in (one, two, both)] == ["2", "2", "4"]
+    assert "Nothing was evaluated" in gaps(of, "table_1")  # another problem than the paper's
+    sample_studies.record(tmp_path, "own.test", sample_studies.evaluation({"buffer_size": [100]}, 2), found)
+    assert [row[1:4] for row in table(made(tmp_path), "streams")][:1] == [["5", "fixed", "90.00"]]
+    assert not [each for each in made(tmp_path, "own.test").sections if each.name == "streams"]
+
+
 def shown(settings: Mapping[str, Any], **changes: Any) -> str:
     """mean ± std of the made-up accuracies over three seeds, worked out apart."""
     values = [sample_studies.made_up({**settings, **changes}, seed) for seed in range(3)]

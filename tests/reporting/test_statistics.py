@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from co2l.errors import Co2lError
-from co2l.reporting.statistics import bootstrap, paired, remark, sign_flip, summarise
+from co2l.reporting.statistics import Components, bootstrap, components, paired, remark, sign_flip, summarise
 
 SAMPLE = [61.2, 64.9, 58.3, 66.0, 63.1, 60.7, 65.2, 59.9, 62.4, 63.8]
 
@@ -91,3 +91,21 @@ def test_few_seeds_are_remarked_on() -> None:
     assert "one seed" in remark(1)
     assert "few seeds (3, the paper has 10)" in remark(3)
     assert remark(10) == ""
+
+
+def test_components_of_balanced_groups_against_the_table_of_an_analysis_of_variance() -> None:
+    groups = [[80.0, 82.0, 84.0], [70.0, 74.0, 72.0], [75.0, 71.0, 73.0]]
+    values = np.array(groups)
+    between = 3 * ((values.mean(1) - values.mean()) ** 2).sum() / 2  # mean squares, of 2 and of 6 degrees of freedom
+    within = ((values - values.mean(1, keepdims=True)) ** 2).sum() / 6
+    found = components(groups)
+    assert found.mean == pytest.approx(values.mean())
+    assert found.within == pytest.approx(math.sqrt(within))
+    assert found.between == pytest.approx(math.sqrt((between - within) / 3))
+    assert between / within == pytest.approx(stats.f_oneway(*groups).statistic)
+
+
+def test_components_of_little() -> None:
+    assert components([[1.0, 3.0], [2.0, 2.0]]) == Components(2.0, pytest.approx(1.0), 0.0)  # the seeds explain it all
+    assert components([[80.0], [90.0]]) == Components(85.0, None, pytest.approx(math.sqrt(50)))
+    assert components([[80.0, 82.0]]) == Components(81.0, None, None)
