@@ -56,4 +56,7 @@ def _shares(space: Space, ranked: list[str], entries: Sequence[Entry]) -> Mappin
     for entry in entries:
         params = {name: entry.values[name] for name in ranked}
         study.add_trial(create_trial(params=params, distributions=distributions, value=entry.score))
-    return get_param_importances(study, evaluator=FanovaImportanceEvaluator(seed=0), params=ranked)
+    try:
+        return get_param_importances(study, evaluator=FanovaImportanceEvaluator(seed=0), params=ranked)
+    except RuntimeError:  # "zero total variance": scores differ by their seeds alone
+        return {}

@@ -61,3 +61,11 @@ def test_too_few_results_have_no_importance() -> None:
     assert importance(space, record.entries.values()) == {}
     finish(record, trials[4], 2.0)
     assert sum(importance(space, record.entries.values()).values()) == pytest.approx(1.0)
+
+
+def test_seeds_of_one_point_say_nothing_about_its_axes() -> None:
+    space = space_of({"eta": [0.01]}, seeds=[0, 1, 2])
+    record = StudyRecord.open(None, "s", space)
+    for i, trial in enumerate(space.trials()):
+        finish(record, trial, float(i))
+    assert importance(space, record.entries.values()) == {}
