@@ -49,7 +49,8 @@ def described(space: Space) -> str:
 
 def _shares(space: Space, ranked: list[str], entries: Sequence[Entry]) -> Mapping[str, float]:
     scores = {entry.score for entry in entries}
-    if len(scores) < 2 or not ranked:
+    points = {tuple(entry.values[name] for name in ranked) for entry in entries}
+    if len(scores) < 2 or len(points) < 2:  # scores of one point differ by their seeds
         return {}
     study = optuna.create_study(direction="maximize")
     distributions = {name: distribution(space.axes[name]) for name in ranked}
@@ -58,5 +59,5 @@ def _shares(space: Space, ranked: list[str], entries: Sequence[Entry]) -> Mappin
         study.add_trial(create_trial(params=params, distributions=distributions, value=entry.score))
     try:
         return get_param_importances(study, evaluator=FanovaImportanceEvaluator(seed=0), params=ranked)
-    except RuntimeError:  # "zero total variance": scores differ by their seeds alone
+    except RuntimeError:  # "zero total variance": the points do not differ
         return {}
