@@ -38,6 +38,7 @@ def take_step(learner: Any) -> dict[str, Tensor]:
 
 
 def descend(network: nn.Module, loss: Tensor) -> None:
+    """A plain step of SGD down the loss."""
     gradients = torch.autograd.grad(loss, list(network.parameters()))
     with torch.no_grad():
         for parameter, g in zip(network.parameters(), gradients, strict=True):
@@ -46,7 +47,8 @@ def descend(network: nn.Module, loss: Tensor) -> None:
 
 def assert_same(network: nn.Module, expected: nn.Module) -> None:
     for found, wanted in zip(network.parameters(), expected.parameters(), strict=True):
-        torch.testing.assert_close(found, wanted, atol=2e-6, rtol=1e-4)
+        assert found.dtype == torch.float64
+        torch.testing.assert_close(found, wanted, atol=1e-12, rtol=1e-10)
 
 
 def loop_gradients(network: nn.Module, x: Tensor, labels: Tensor) -> Tensor:
@@ -75,6 +77,38 @@ def brute_force(g: np.ndarray, G: np.ndarray, gamma: float, ridge: float = 0.0) 
             best, value = v, objective
     assert best is not None
     return g + best @ G
+
+
+def log_probability(z: Tensor, i: int, j: int, temperature: float) -> Tensor:
+    """log of exp(z_i·z_j/T) / Σ_{k≠i} exp(z_i·z_k/T), which float64 holds without any shift."""
+    denominator = sum(torch.exp(torch.dot(z[i], z[k]) / temperature) for k in range(len(z)) if k != i)
+    return torch.dot(z[i], z[j]) / temperature - torch.log(torch.as_tensor(denominator))
+
+
+def supcon_loops(z: Tensor, labels: Tensor, anchors: Tensor, tau: float) -> Tensor:
+    total = 0.0 * z.sum()
+    for i in range(len(z)):
+        positives = [j for j in range(len(z)) if j != i and labels[j] == labels[i]]
+        if anchors[i]:
+            for p in positives:
+                total = total - log_probability(z, i, p, tau) / len(positives)
+    return total
+
+
+def distillation_loops(z: Tensor, past: Tensor, kappa: float, kappa_star: float) -> Tensor:
+    total = 0.0 * z.sum()
+    for i, j in itertools.permutations(range(len(z)), 2):
+        weight = torch.exp(log_probability(past, i, j, kappa_star))
+        total = total - weight * log_probability(z, i, j, kappa)
+    return total
+
+
+def matching_loops(z: Tensor, past: Tensor) -> Tensor:
+    total = 0.0 * z.sum()
+    for i in range(len(z)):
+        for j in range(z.shape[1]):
+            total = total + (z[i, j] - past[i, j]) ** 2
+    return total / len(z)
 
 
 rng = np.random.default_rng(0)

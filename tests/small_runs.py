@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from co2l.data.benchmarks import Benchmark, benchmark
 from co2l.data.cache import Arrays, in_memory
@@ -15,6 +16,7 @@ from co2l.data.examples import Examples
 from co2l.data.sources import load
 from co2l.data.streams import Split, TaskStream
 from co2l.learning.config import RunConfig
+from co2l.learning.encoders import Encoder
 from co2l.learning.methods import METHODS, configure
 from co2l.learning.run import Event, Result, RunDone, TaskDone, run
 from co2l.learning.store import Store
@@ -72,9 +74,17 @@ def finish(
 
 
 def begun(method: str, *, steps: int = 0, tasks: int = 1, each: int = 20, **settings: Any) -> Any:
-    """A method `steps` steps into its task number `tasks`, by the calls a run makes; digits without augmentation."""
+    """A method `steps` steps into its task number `tasks`, by the calls a run makes.
+
+    In float64, so that a formula can be compared to the last digits; digits without augmentation.
+    """
     config, stream = short(method, augment="none", **settings), few_digits(each=each)
     learner: Any = METHODS[method](config.settings, stream.benchmark, 0, CPU)
+    in_float64(learner.network)
+    if hasattr(learner, "phi"):
+        learner.phi = learner.phi.double()
+    if getattr(learner, "stores_logits", False):
+        learner.memory = replace(learner.memory, logits=learner.memory.logits.double())
     for t in range(tasks):
         if t > 0:
             learner.end_task(t - 1, stream.train(t - 1))
@@ -82,6 +92,14 @@ def begun(method: str, *, steps: int = 0, tasks: int = 1, each: int = 20, **sett
         for i, batch in enumerate(learner.draw(1)[: steps if t == tasks - 1 else None]):
             learner.step(batch, 0.1, torch.Generator().manual_seed(100 * t + i))
     return learner
+
+
+def in_float64(network: nn.Module) -> None:
+    """Its parameters, and every image that its encoder is shown."""
+    network.double()
+    for part in network.modules():
+        if isinstance(part, Encoder):
+            part.register_forward_pre_hook(lambda _, images: (images[0].double(),))
 
 
 def plain(examples: Examples) -> Tensor:

@@ -54,6 +54,12 @@ class Scope(Enum):
     PROBE = "probe"
 
 
+class Keyed(Enum):
+    """A setting that came later: at its default no key holds it, so what was stored before it is still found."""
+
+    IF_CHANGED = "if changed"
+
+
 First = Annotated[T, Scope.FIRST]
 Later = Annotated[T, Scope.LATER]
 Every = Annotated[T, Scope.EVERY]
@@ -122,12 +128,24 @@ class Settings(BaseModel):
             raise TypeError(f"{cls.__name__}.{name} must be declared First, Later, Every or Probe")
         return scopes[0]
 
+    @classmethod
+    @functools.cache
+    def defaults_without_key(cls) -> dict[str, Any]:
+        """The settings that are in keys only if changed, at the value where they are not."""
+        fields = cls.model_fields.items()
+        return {name: field.default for name, field in fields if Keyed.IF_CHANGED in field.metadata}
+
+    def keyed(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """What a key holds of these settings."""
+        silent = self.defaults_without_key()
+        return {name: value for name, value in values.items() if name not in silent or value != silent[name]}
+
     @abstractmethod
     def epochs_per_task(self, tasks: int) -> list[int]:
         """The epochs of each of the run's `tasks` tasks."""
 
     def read_by_stage(self, t: int) -> dict[str, Any]:
-        """The settings that stage `t` (0-based) may read, and that its key therefore holds."""
+        """The settings that stage `t` (0-based) may read, and that its key therefore holds unless they are `Keyed`."""
         return self.within({Scope.EVERY, Scope.FIRST if t == 0 else Scope.LATER})
 
     def within(self, scopes: set[Scope]) -> dict[str, Any]:
@@ -182,18 +200,20 @@ class RunConfig:
         )
         keys = []
         for t in range(tasks):
-            key = _digest(parent=key, stage=t, settings=self.settings.read_by_stage(t))
+            key = _digest(parent=key, stage=t, settings=self.settings.keyed(self.settings.read_by_stage(t)))
             keys.append(key)
         return keys
 
     def row_key(self, t: int, probe: str) -> str:
         """The content key of the accuracies that `probe` measures after task `t`."""
-        return _digest(stage=self.stage_key(t), probe=probe, settings=self.settings.within({Scope.PROBE}))
+        read = self.settings.keyed(self.settings.within({Scope.PROBE}))
+        return _digest(stage=self.stage_key(t), probe=probe, settings=read)
 
     @property
     def key(self) -> str:
         """The content key of the run as a whole."""
-        return _digest(version=VERSION, **self.as_dict())
+        keyed = self.settings.keyed(self.settings.model_dump())
+        return _digest(version=VERSION, **{**self.as_dict(), "settings": keyed})
 
 
 def folder(fingerprint: str, numerics: str) -> str:

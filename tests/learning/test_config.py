@@ -157,6 +157,29 @@ def test_a_listed_order_is_one_word() -> None:
     assert listed == configure("seq_digits", "er", parse_assignments(["class_order=9,8,7,6,5,4,3,2,1,0"]))
 
 
+def test_a_setting_added_later_leaves_the_keys_of_what_was_stored_before() -> None:
+    """The keys as they were before these settings existed; changed, each has a key of its own."""
+    before = {
+        "co2l": ("e7b49c73", "e91596f5", "63b3e9a1", "ac6bd2a0"),
+        "hal": ("5b74589e", "cecc8fe8", "cf1fbdb7", "4b3687ee"),
+        "icarl": ("339fb5b7", "efff4889", "e4860cfa", "7de08870"),
+    }
+    for method, expected in before.items():
+        found = configure("seq_cifar10", method)
+        keys = (found.stage_key(0), found.stage_key(4), found.row_key(4, "paper"), found.key)
+        assert tuple(key[:8] for key in keys) == expected
+    plain, hal = configure("r_digits", "co2l"), configure("seq_digits", "hal")
+    for settings in ({"probe_views": "buffered"}, {"probe_weight_decay": 0.1}, {"probe_rotation": 9.0}):
+        changed = configure("r_digits", "co2l", settings)
+        assert changed.stage_key(4) == plain.stage_key(4)
+        assert changed.row_key(4, "paper") != plain.row_key(4, "paper")
+    changed = configure("r_digits", "co2l", {"anchors": "released"})
+    assert changed.stage_key(0) == plain.stage_key(0)
+    assert changed.stage_key(1) != plain.stage_key(1)
+    assert configure("seq_digits", "hal", {"buffer_policy": "reservoir"}).stage_key(0) != hal.stage_key(0)
+    assert configure("seq_digits", "hal", {"anchor_batchnorm": "batch"}).stage_key(1) != hal.stage_key(1)
+
+
 def test_every_setting_says_who_reads_it() -> None:
     class Undeclared(Settings):
         forgotten: int = 3

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
 import torch
+from formulas import distillation_loops, matching_loops, supcon_loops
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
@@ -51,38 +51,6 @@ def batches(draw: st.DrawFn) -> Batch:
 
 
 temperatures = st.sampled_from([0.01, 0.07, 0.1, 0.5, 1.0])
-
-
-def log_probability(z: Tensor, i: int, j: int, temperature: float) -> Tensor:
-    """log of exp(z_i·z_j/T) / Σ_{k≠i} exp(z_i·z_k/T), which float64 holds without any shift."""
-    denominator = sum(torch.exp(torch.dot(z[i], z[k]) / temperature) for k in range(len(z)) if k != i)
-    return torch.dot(z[i], z[j]) / temperature - torch.log(torch.as_tensor(denominator))
-
-
-def supcon_loops(z: Tensor, labels: Tensor, anchors: Tensor, tau: float) -> Tensor:
-    total = 0.0 * z.sum()
-    for i in range(len(z)):
-        positives = [j for j in range(len(z)) if j != i and labels[j] == labels[i]]
-        if anchors[i]:
-            for p in positives:
-                total = total - log_probability(z, i, p, tau) / len(positives)
-    return total
-
-
-def distillation_loops(z: Tensor, past: Tensor, kappa: float, kappa_star: float) -> Tensor:
-    total = 0.0 * z.sum()
-    for i, j in itertools.permutations(range(len(z)), 2):
-        weight = torch.exp(log_probability(past, i, j, kappa_star))
-        total = total - weight * log_probability(z, i, j, kappa)
-    return total
-
-
-def matching_loops(z: Tensor, past: Tensor) -> Tensor:
-    total = 0.0 * z.sum()
-    for i in range(len(z)):
-        for j in range(z.shape[1]):
-            total = total + (z[i, j] - past[i, j]) ** 2
-    return total / len(z)
 
 
 def value_and_gradient(loss: Callable[[Tensor], Tensor], z: Tensor) -> tuple[Tensor, Tensor]:

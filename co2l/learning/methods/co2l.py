@@ -20,19 +20,19 @@ from co2l.data.benchmarks import Benchmark, standardise
 from co2l.data.examples import Examples, batches, concatenate
 from co2l.data.randomness import generator_for
 from co2l.errors import Co2lError
-from co2l.learning.config import Every, First, Later, Probe, Settings
+from co2l.learning.config import Every, First, Keyed, Later, Settings
 from co2l.learning.encoders import Encoder, Projector, count_nothing, initialised
 from co2l.learning.graphs import RepeatedStep
 from co2l.learning.losses import matching, relation_distillation, similarity, supcon
 from co2l.learning.methods.base import Method, encoder_for
 from co2l.learning.optimiser import Optimiser
-from co2l.learning.probe import ProbeRecipe, train_probe
+from co2l.learning.probe import ProbeSettings, check_probe, recipe_of, train_probe
 from co2l.learning.schedule import Schedule
 
 Distillation = Literal["ird", "seed", "mse_embedding", "mse_projection", "none"]
 
 
-class Co2LSettings(Settings):
+class Co2LSettings(ProbeSettings):
     E_0: First[int] = Field(ge=1, description="epochs of task 1")
     E_t: Later[int] = Field(ge=1, description="epochs of each later task")
     buffer_size: Later[Annotated[int, Field(ge=0)] | Literal["unlimited"]] = Field(
@@ -54,6 +54,10 @@ class Co2LSettings(Settings):
     supcon: Later[Literal["asymmetric", "symmetric"]] = Field(
         "asymmetric", description="anchors: the current task's views or all"
     )
+    anchors: Annotated[Later[Literal["current", "released"]], Keyed.IF_CHANGED] = Field(
+        "current",
+        description="the current task's views (paper); on rotated benchmarks none once the buffer lost a domain (code)",
+    )
     distillation: Later[Distillation] = Field("ird", description="ird, its alternatives of appendix B, or none")
     distill_power: Later[float] = Field(1.0, ge=0, description="distillation power λ")
     kappa: Later[float] = Field(gt=0, description="temperature κ of the current model's relations, above 0")
@@ -69,20 +73,6 @@ class Co2LSettings(Settings):
     cuda_graphs: Every[bool] = Field(
         False, description="replay steps as one launch each on a GPU; never run on one so far, see docs/gpus.md"
     )
-    matrix_probe: Probe[Literal["fast", "paper", "none"]] = Field(
-        "fast", description="how the accuracy matrix is measured after every task"
-    )
-    probe: Probe[Literal["paper", "fast"]] = Field("paper", description="linear evaluation behind the result")
-    probe_epochs: Probe[int] = Field(100, ge=1, description="epochs of the linear evaluation")
-    probe_lr: Probe[float] = Field(1.0, gt=0, description="learning rate of the linear evaluation")
-    probe_balance: Probe[Literal["domain_class", "label"]] = Field(
-        "domain_class", description="what the linear evaluation draws evenly; they differ on rotated benchmarks"
-    )
-    probe_data: Probe[Literal["buffer", "seen", "all"]] = Field(
-        "buffer",
-        description="the linear evaluation sees the buffer, or all examples of the tasks seen or of all",
-    )
-    probe_batch_size: Probe[int] = Field(256, ge=1, description="batch size of the linear evaluation")
 
     def epochs_per_task(self, tasks: int) -> list[int]:
         return [self.E_0] + [self.E_t] * (tasks - 1)
@@ -135,6 +125,13 @@ class Co2L(Method):
                 where=where,
                 fix="set distillation=none",
             )
+        if settings.anchors == "released" and benchmark.scenario != "domain":
+            raise Co2lError(
+                f"anchors=released is the released code's rule for rotated tasks, which {benchmark.name} has not",
+                where=where,
+                fix="set anchors=current",
+            )
+        check_probe(settings, where=where)
         if settings.compile and settings.recompute:
             raise Co2lError("compile and recompute do not work together", where=where, fix="set one of them to false")
         size, policy = settings.buffer_size, settings.buffer_policy
@@ -177,6 +174,7 @@ class Co2L(Method):
         self.t, self.current = t, len(task)
         replayed = self.memory if t > 0 and self.settings.replay else self._no_memory()
         self.D = concatenate([task, replayed])  # the current task's examples first
+        self.anchored = self._anchored()
         self.psi.train()
         self.psi_past = None
         if t > 0 and self.settings.distillation != "none" and self.settings.distill_power > 0:
@@ -189,6 +187,15 @@ class Co2L(Method):
         self._repeated: RepeatedStep | None = None
         if self.settings.cuda_graphs and self.device.type == "cuda":
             self._repeated = RepeatedStep(self._step, self.settings.batch_size, self.device)
+
+    def _anchored(self) -> int:
+        """The task whose views are anchors; -1 for none.
+
+        The released code takes the number of domains in the buffer for that of the current one. Once the reservoir
+        has lost a domain, no view has that number.
+        """
+        released = self.t > 0 and self.settings.anchors == "released"
+        return -1 if released and len(self.memory.tasks.unique()) < self.t else self.t
 
     def draw(self, epoch: int) -> list[Tensor]:
         order = generator_for(self.seed, "task", self.t, "epoch", epoch, "order")
@@ -226,7 +233,7 @@ class Co2L(Method):
         relations = similarity(self._on_sphere(projection))
         anchors = None
         if self.t > 0 and self.settings.supcon == "asymmetric":
-            anchors = tasks == self.t  # S: the views of the current task's examples
+            anchors = tasks == self.anchored  # S: the views of the current task's examples
         losses = {
             "supcon": supcon(
                 relations,
@@ -282,16 +289,11 @@ class Co2L(Method):
         self.memory = buffer.add(self.memory, task, size, self.settings.buffer_policy, generator)
 
     def classifier(self, t: int, task: Examples, probe: str, revisited: Sequence[Examples] = ()) -> nn.Sequential:
-        recipe = ProbeRecipe(
-            epochs=self.settings.probe_epochs,
-            lr=self.settings.probe_lr,
-            batch_size=self.settings.probe_batch_size,
-            augmented=probe == "paper",
-            per_domain=self.settings.probe_balance == "domain_class",
-        )
         others = [self.memory] if self.settings.probe_data == "buffer" else revisited
         data = concatenate([task, *others])
-        return train_probe(self.psi.f, self.benchmark, data, len(task), recipe, seed=self.seed, t=t)
+        return train_probe(
+            self.psi.f, self.benchmark, data, len(task), recipe_of(self.settings, probe), seed=self.seed, t=t
+        )
 
     def revisits(self, t: int) -> range | None:
         if self.settings.probe_data == "buffer":

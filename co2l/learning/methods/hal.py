@@ -6,8 +6,9 @@ the buffer, near the task's mean feature φ. Anchors are kept beside the buffer,
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -19,7 +20,9 @@ from co2l.data import buffer
 from co2l.data.benchmarks import Benchmark
 from co2l.data.examples import Examples
 from co2l.data.randomness import generator_for
-from co2l.learning.config import Every, Later, Settings
+from co2l.learning.config import Every, Keyed, Later, Settings
+from co2l.learning.encoders import count_nothing
+from co2l.learning.methods.classifier import Network
 from co2l.learning.methods.rehearsal import OnlineSettings, Rehearsal
 
 ANCHOR_STEPS = 100
@@ -29,6 +32,12 @@ class HALSettings(OnlineSettings):
     hal_lambda: Later[float] = Field(ge=0, description="weight λ of keeping the predictions on anchors")
     beta: Every[float] = Field(ge=0, le=1, description="β: how slowly the mean feature φ follows")
     gamma: Later[float] = Field(ge=0, description="weight γ of an anchor's distance to φ (α in the Co²L paper's table)")
+    buffer_policy: Annotated[Every[Literal["ring", "reservoir"]], Keyed.IF_CHANGED] = Field(
+        "ring", description="ring: the latest M/T of each task (paper); reservoir: of all seen (release)"
+    )
+    anchor_batchnorm: Annotated[Later[Literal["running", "batch"]], Keyed.IF_CHANGED] = Field(
+        "running", description="statistics that anchors are learned with: batch are those of one anchor alone (release)"
+    )
 
 
 class HAL(Rehearsal):
@@ -56,7 +65,7 @@ class HAL(Rehearsal):
         loss = F.cross_entropy(logits, torch.cat([now.labels, past.labels]))
         losses = {"ce": loss}
         if len(self.anchors):
-            ahead = self._ahead(loss, lr)
+            ahead = _ahead(self.network, loss, lr)
             with torch.no_grad():
                 predicted = functional_call(self.network, ahead, (self.anchors,))
             losses["anchors"] = F.mse_loss(self.network(self.anchors), predicted)
@@ -64,26 +73,28 @@ class HAL(Rehearsal):
         self.optimiser.descend(loss, lr)
         with torch.no_grad():
             self.phi = self.phi.lerp(self.network.encoder(x).mean(0), 1 - self.settings.beta)
-        share = self.settings.buffer_size // self.benchmark.tasks
-        self.memory = buffer.add(self.memory, now, share, "ring", generator)
+        policy, size = self.settings.buffer_policy, self.settings.buffer_size
+        kept = size // self.benchmark.tasks if policy == "ring" else size
+        self.memory = buffer.add(self.memory, now, kept, policy, generator)
         return losses
 
-    def _ahead(self, loss: Tensor, lr: float) -> dict[str, Tensor]:
-        """The parameters after a plain step down `loss`, whose graph is kept."""
-        parameters = dict(self.network.named_parameters())
-        gradients = torch.autograd.grad(loss, list(parameters.values()), retain_graph=True)
-        return {name: (p - lr * g).detach() for (name, p), g in zip(parameters.items(), gradients, strict=True)}
-
     def end_task(self, t: int, task: Examples) -> None:
-        """Learn the task's anchors."""
-        self.network.eval()
+        """Learn the task's anchors, together or, where one's statistics are not to be another's, one by one."""
         generator = generator_for(self.seed, "task", t, "anchors", device=self.device)
+        alone = self.settings.anchor_batchnorm == "batch"
+        network = copy.deepcopy(self.network).train(alone)
+        count_nothing(network)
         past = self.recall(self.settings.batch_size, generator)
-        lr, network = self.settings.eta, self.network
-        tuned = self._ahead(F.cross_entropy(network(self.view(past.images, generator)), past.labels), lr)
+        loss = F.cross_entropy(network(self.view(past.images, generator)), past.labels)
+        tuned = _ahead(network, loss, self.settings.eta)
         classes = task.labels.unique()
-        shape = (len(classes), *self.benchmark.image_shape)
-        e = torch.rand(shape, generator=generator, device=self.device)
+        begun = torch.rand(len(classes), *self.benchmark.image_shape, generator=generator, device=self.device)
+        size = 1 if alone else len(classes)
+        parts = zip(begun.split(size), classes.split(size), strict=True)
+        self.anchors = torch.cat([self.anchors, *(self._anchored(network, tuned, *part) for part in parts)])
+
+    def _anchored(self, network: Network, tuned: dict[str, Tensor], e: Tensor, classes: Tensor) -> Tensor:
+        """Anchors of these classes, from the points `e`."""
         for _ in range(ANCHOR_STEPS):
             e.requires_grad_(True)
             features = network.encoder(e)
@@ -91,8 +102,8 @@ class HAL(Rehearsal):
             known = F.cross_entropy(network.head(features), classes, reduction="sum")
             away = (features - self.phi).square().sum()
             (g,) = torch.autograd.grad(known - forgotten + self.settings.gamma * away, e)
-            e = (e - lr * g).detach()
-        self.anchors = torch.cat([self.anchors, e])
+            e = (e - self.settings.eta * g).detach()
+        return e
 
     def state(self) -> dict[str, Any]:
         return {**super().state(), "anchors": self.anchors, "phi": self.phi}
@@ -100,3 +111,10 @@ class HAL(Rehearsal):
     def load_state(self, state: Mapping[str, Any]) -> None:
         super().load_state(state)
         self.anchors, self.phi = state["anchors"].to(self.device), state["phi"].to(self.device)
+
+
+def _ahead(network: Network, loss: Tensor, lr: float) -> dict[str, Tensor]:
+    """The parameters after a plain step down `loss`, whose graph is kept."""
+    parameters = dict(network.named_parameters())
+    gradients = torch.autograd.grad(loss, list(parameters.values()), retain_graph=True)
+    return {name: (p - lr * g).detach() for (name, p), g in zip(parameters.items(), gradients, strict=True)}

@@ -33,7 +33,7 @@ class ICaRLSettings(SequentialSettings):
 
 def distilled_targets(labels: Tensor, old: Tensor | None, before: int, seen: int) -> Tensor:
     """One-hot for the `seen` classes; for the first `before` of them what the old network answered instead."""
-    targets = F.one_hot(labels, seen).float()
+    targets = F.one_hot(labels, seen).to(torch.float32 if old is None else old.dtype)
     if old is not None:
         targets[:, :before] = old[:, :before].sigmoid()
     return targets
@@ -107,7 +107,7 @@ class ICaRL(Rehearsal):
         del probe, revisited  # iCaRL has one classifier
         exemplars = self._exemplars(t, task)
         features = self._features(exemplars.images)
-        nearest = NearestMean(features.shape[1], self.benchmark.num_classes).to(self.device)
+        nearest = NearestMean(features.shape[1], self.benchmark.num_classes).to(features)
         for label in exemplars.labels.unique():
             nearest.learn(int(label), features[exemplars.labels == label])
         return nn.Sequential(self.network.encoder, nearest).eval()

@@ -8,16 +8,17 @@ from formulas import ALL, LR, assert_same, cross_entropy, descend, log_softmax, 
 from small_runs import begun, few_digits, plain
 
 
-def test_fdr() -> None:
-    learner = begun("fdr", steps=1, tasks=3, minibatch_size=ALL, alpha=0.4)
+@pytest.mark.parametrize("alpha", [0.4, 1.0], ids=["weighted", "as the release, which ignores α"])
+def test_fdr(alpha: float) -> None:
+    learner = begun("fdr", steps=1, tasks=3, minibatch_size=ALL, alpha=alpha)
     x, y, network = next_step(learner)
     memory = learner.memory
     losses = take_step(learner)
     descend(network, cross_entropy(network(x), y))  # first the task, then from there the past
     answers, stored = log_softmax(network(plain(memory))).exp(), log_softmax(memory.logits).exp()
     distance = torch.stack([((a - s) ** 2).sum().sqrt() for a, s in zip(answers, stored, strict=True)]).mean()
-    assert losses["distance"].item() == pytest.approx(distance.item(), rel=1e-3)
-    descend(network, 0.4 * distance)
+    assert losses["distance"].item() == pytest.approx(distance.item(), rel=1e-12)
+    descend(network, distance if alpha == 1 else alpha * distance)
     assert_same(learner.network, network)
 
 

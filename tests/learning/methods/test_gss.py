@@ -6,11 +6,22 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-from formulas import ALL, LR, cosine, loop_gradients
+from formulas import ALL, LR, assert_same, cosine, cross_entropy, descend, loop_gradients, next_step, take_step
 from scipy.stats import chisquare
 from small_runs import begun, few_digits, plain
 
 from co2l.learning.methods.gss import challenge
+
+
+def test_gss_step() -> None:
+    """`nb` steps on the batch and what is replayed."""
+    learner = begun("gss", steps=2, tasks=2, minibatch_size=ALL, nb=2)
+    x, y, network = next_step(learner)
+    memory = learner.memory
+    take_step(learner)
+    for _ in range(2):
+        descend(network, cross_entropy(network(torch.cat([x, plain(memory)])), torch.cat([y, memory.labels])))
+    assert_same(learner.network, network)
 
 
 def test_gss_scores() -> None:

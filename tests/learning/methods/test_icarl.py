@@ -19,8 +19,11 @@ def test_icarl_targets() -> None:
     assert distilled_targets(torch.tensor([1, 0]), None, before=0, seen=2).tolist() == [[0, 1], [1, 0]]
 
 
-def test_icarl_step() -> None:
-    learner = begun("icarl", steps=1, tasks=2)
+@pytest.mark.parametrize("released", [False, True], ids=["SGD's decay", "released decay"])
+def test_icarl_step(released: bool) -> None:
+    """The release adds wd·‖θ‖² to the loss, which SGD's weight decay does at twice the value."""
+    wd = 0.01
+    learner = begun("icarl", steps=1, tasks=2, weight_decay=2 * wd if released else wd)
     x, y, network = next_step(learner)
     losses = take_step(learner)
     p = 1 / (1 + (-network(x)[:, :4].double()).exp())
@@ -29,8 +32,9 @@ def test_icarl_step() -> None:
         targets[row, label] = 1
     targets[:, :2] = 1 / (1 + (-learner.old(x)[:, :2].double()).exp())
     loss = -(targets * p.log() + (1 - targets) * (1 - p).log()).mean()
-    assert losses["bce"].item() == pytest.approx(loss.item(), rel=1e-4)
-    descend(network, loss)
+    assert losses["bce"].item() == pytest.approx(loss.item(), rel=1e-12)
+    squares = torch.stack([(p**2).sum() for p in network.parameters()]).sum()
+    descend(network, loss + (wd * squares if released else wd * squares / 2))
     assert_same(learner.network, network)
 
 
