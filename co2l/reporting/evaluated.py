@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from co2l.learning.config import STREAM, RunConfig
-from co2l.learning.metrics import Matrix, probe_title
+from co2l.learning.metrics import Matrix, probe_title, reported
 from co2l.reporting.statistics import Summary, summarise
 from co2l.search.record.reader import StoredStudy
 from co2l.search.space.space import Trial
@@ -26,7 +26,8 @@ class Evaluated:
 
     @property
     def scenarios(self) -> tuple[str, ...]:
-        return tuple(next(iter(self.results.values()))["average"])
+        """What its accuracy is measured by: on rotated benchmarks, by the mean over domains and by the last one."""
+        return tuple(reported(next(iter(self.results.values()))))
 
     @property
     def buffer(self) -> int | str:
@@ -35,8 +36,8 @@ class Evaluated:
         return size
 
     def accuracies(self, scenario: str) -> dict[int, float]:
-        """The mean final accuracy over all tasks, by seed."""
-        return {seed: float(result["average"][scenario]) for seed, result in self.results.items()}
+        """The mean final accuracy over all tasks, or that of the last domain, by seed."""
+        return {seed: float(reported(result)[scenario]) for seed, result in self.results.items()}
 
     def summary(self, scenario: str) -> Summary:
         return summarise(list(self.accuracies(scenario).values()))

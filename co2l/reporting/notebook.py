@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from co2l.errors import unknown
-from co2l.learning.metrics import probe_title
+from co2l.learning.metrics import probe_title, reported
 from co2l.search.record.importance import described
 from co2l.search.record.reader import StoredStudy, StudyReader
 from co2l.search.selection.rule import select
@@ -43,7 +43,7 @@ class Study:
                     "seed": entry.seed,
                     "status": entry.status,
                     "score": entry.score,
-                    **(entry.result["average"] if entry.result else {}),
+                    **(reported(entry.result) if entry.result else {}),
                     **asdict(entry.cost),
                 }
                 for entry in self._stored.entries.values()

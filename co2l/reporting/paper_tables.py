@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from co2l.learning.metrics import SCENARIOS
+from co2l.learning.metrics import LAST_DOMAIN, SCENARIOS
 from co2l.reporting import figures
 from co2l.reporting.document import Block, Column, Figure, Gap, Item, Table
 from co2l.reporting.evaluated import Evaluated, differing
@@ -143,6 +143,12 @@ def _notes(filled: Filled) -> tuple[str, ...]:
         f"{_probes(itertools.chain(*filled.rows.values()), 'final')}. Mean ± sample standard deviation (n − 1) "
         "over seeds; below it the 95% bootstrap interval of the mean. Bold: our highest."
     ]
+    if LAST_DOMAIN in filled.scenarios:
+        notes.append(
+            "Domain-IL is the mean over all domains, which is how the baselines' release measures. The test loader of "
+            "Co²L's release rotates every domain by the last angle, so the paper's number for Co²L is very likely that "
+            "of the last domain. Compare either column, but within one."
+        )
     if filled.benchmark in PROXIES:
         notes.append(
             f"`{filled.benchmark}` is a proxy: the paper's column is for another benchmark, and shows the order of its "

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from co2l.errors import OutsideError, headline
 from co2l.learning.device import device_for
+from co2l.learning.metrics import reported
 from co2l.learning.store import Store
 from co2l.names import check_name
 from co2l.search.record.entries import Cost
@@ -267,7 +268,7 @@ def _table(record: StudyRecord) -> list[dict[str, Any]]:
             "seed": entry.seed,
             "status": entry.status,
             "score": entry.score,
-            **(entry.result["average"] if entry.result else {}),
+            **(reported(entry.result) if entry.result else {}),
             **asdict(entry.cost),
             "seconds": round(entry.cost.seconds, 1),
             "reason": entry.reason,

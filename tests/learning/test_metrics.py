@@ -31,6 +31,18 @@ def test_score_averages_the_scenarios() -> None:
     assert metrics.score({"domain_il": [50.0, 70.0]}) == pytest.approx(60)
 
 
+def test_rotated_benchmarks_have_two_rules() -> None:
+    """The mean over all domains, and the domain learned last, which is all that the released loader tests."""
+    row = {"domain_il": [50.0, 70.0, 99.0]}
+    assert metrics.averages(row, "test") == {
+        "test/domain_il": pytest.approx(73),
+        "test/last_domain": 99.0,
+        "test/score": pytest.approx(73),
+    }
+    assert metrics.reported({"average": {"domain_il": 73.0}, "final": row}) == {"domain_il": 73.0, "last_domain": 99.0}
+    assert "test/last_domain" not in metrics.averages({"class_il": [1.0], "task_il": [2.0]}, "test")
+
+
 @pytest.mark.parametrize("name", ["seq_digits", "r_digits"])
 def test_accuracies_equal_a_loop_over_single_images(name: str) -> None:
     tasks = open_stream(name, split=Split("search"), seed=0, data=data_root(None))

@@ -153,6 +153,32 @@ def test_a_method_that_cannot_serve_a_benchmark_is_not_missed_there(tmp_path: Pa
     assert "iCaRL" not in said
 
 
+def test_rotated_benchmarks_are_shown_by_both_rules(tmp_path: Path) -> None:
+    """The mean over domains beside the paper's number, and the last domain; the orderings are examined by both."""
+    for method, row in {"co2l": [60.0, 70.0, 99.0], "er": [80.0, 80.0, 95.0]}.items():
+        space = sample_studies.evaluation({"buffer_size": [100]}, 2, benchmark="r_digits", method=method)
+        record = StudyRecord.open(sample_studies.url(tmp_path), f"{method}.test", space)
+        for trial in space.trials():
+            record.begin(trial)
+            measured = {"average": {"domain_il": sum(row) / 3}, "final": {"domain_il": row}, "score": sum(row) / 3}
+            record.finish(trial, {**measured, "matrix": {}}, Cost(1, 0, 1.0))
+    whole = made(tmp_path)
+    (found,) = [block for block in section(whole, "table_1").walk() if isinstance(block, Table)]
+    assert [(column.group, column.name) for column in found.columns[2:-1]] == [
+        ("Domain-IL", "ours"),
+        ("Domain-IL", "paper"),
+        ("last domain", "ours"),
+    ]
+    ours = {row[1]: (row[2], row[4]) for row in table(whole, "table_1")}
+    assert ours["Co²L"] == ("76.33 ± 0.00", "99.00 ± 0.00")
+    assert ours["ER"] == ("85.00 ± 0.00", "95.00 ± 0.00")
+    beats = [row for row in table(whole, "orderings") if row[0].startswith("Co²L beats")]
+    assert [(row[2], row[3], row[5]) for row in beats] == [
+        ("Domain-IL", "✗ does not hold", "−8.67"),
+        ("last domain", "✓ holds", "+4.00"),
+    ]
+
+
 def test_orderings_are_computed(whole: Report) -> None:
     found = {(row[0], row[1], row[2]): row for row in table(whole, "orderings")}
     row = found["IRD beats SEED", "`seq_digits`, buffer 100", "Class-IL"]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from co2l.learning.metrics import probe_title
+from co2l.learning.metrics import probe_title, reported
 from co2l.search.record.entries import Entry
 from co2l.search.space.document import Value
 from co2l.search.space.naming import named, shortened
@@ -20,7 +20,7 @@ class SeedSummary:
 
     values: Mapping[str, Value]  # of the axes
     seeds: tuple[int, ...]  # those with a result
-    accuracies: Mapping[str, tuple[float, ...]]  # in percent per scenario, and their mean as "score", for each seed
+    accuracies: Mapping[str, tuple[float, ...]]  # in percent per scenario, and the "score", for each seed
     probe: str = ""  # who measured them, as people read it
 
     @property
@@ -48,8 +48,8 @@ def summarise_seeds(space: Space, entries: Iterable[Entry]) -> list[SeedSummary]
             by_values.setdefault(trial.group, {})[trial.seed] = results[trial.key]
     rows = []
     for group, found in by_values.items():
-        names = next(iter(found.values()))["average"]
-        accuracies = {name: tuple(result["average"][name] for result in found.values()) for name in names}
+        each = [reported(result) for result in found.values()]
+        accuracies = {name: tuple(accuracy[name] for accuracy in each) for name in each[0]}
         accuracies["score"] = tuple(result["score"] for result in found.values())
         probe = probe_title(next(iter(found.values())), "final")
         rows.append(SeedSummary(dict(group), tuple(found), accuracies, probe))

@@ -11,7 +11,7 @@ from itertools import accumulate
 from typing import Any
 
 from co2l.learning.methods import METHODS
-from co2l.learning.metrics import course
+from co2l.learning.metrics import course, reported
 from co2l.search.record.entries import ENDED, Entry, Status
 from co2l.search.running.reports import Report, course_name
 from co2l.search.space.document import VARIANT
@@ -119,5 +119,5 @@ def _recorded_metrics(
     rows = [dict(zip(matrix, row, strict=True)) for row in zip(*matrix.values(), strict=True)]
     for t in range(len(rows) if probe else 0):
         yield steps[t], course(rows[: t + 1], split, str(probe))
-    final = {**entry.result["average"], "score": entry.result["score"]}
+    final = {**reported(entry.result), "score": entry.result["score"]}
     yield steps[-1], {f"{split}/{name}": value for name, value in final.items()}

@@ -78,10 +78,7 @@ def test_a_step_is_taken_along_the_projected_gradient() -> None:
     g = gradient(network, F.cross_entropy(network(plain(now)), now.labels)).numpy()
     groups = [memory.tasks == t for t in (0, 1)]
     G = np.stack(
-        [
-            gradient(network, F.cross_entropy(network(plain(memory)[own]), memory.labels[own])).numpy()
-            for own in groups
-        ]
+        [gradient(network, F.cross_entropy(network(plain(memory)[own]), memory.labels[own])).numpy() for own in groups]
     )
     expected = g if (G @ g >= 0).all() else brute_force(g, G, 0.5, 0.02)
     before = torch.cat([p.detach().reshape(-1) for p in network.parameters()])

@@ -67,10 +67,16 @@ def relative(path: Path) -> str:
 
 @pytest.mark.parametrize("path", SHIPPED, ids=relative)
 def test_a_shipped_space_loads_and_begins_with_its_command(path: Path) -> None:
-    """Co²L's spaces are named by their benchmark and perhaps a size; the baselines' lie in a folder of that name."""
+    """Co²L's spaces are named by their benchmark and perhaps a size; the baselines' lie in a folder of that name.
+
+    Those for CPUs lie in a folder per benchmark, and so do the seeds of a comparison.
+    """
     space = load(path)
     name = space.benchmark if space.method == "co2l" else f"{space.benchmark}/{space.method}"
-    assert relative(path).replace("_small.yaml", ".yaml") == f"{name}.yaml"
+    if FOLDER / "cpu" in path.parents:
+        assert path.parent.name.removesuffix("_seeds") == space.benchmark
+    else:
+        assert relative(path).replace("_small.yaml", ".yaml") == f"{name}.yaml"
     text = path.read_text()
     assert text.splitlines()[0] == f"# python -m co2l.tune --space search_spaces/{relative(path)}"
     assert sum(1 for _ in space.trials()) == space.size
