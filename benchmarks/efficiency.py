@@ -55,8 +55,9 @@ def record(path: Path, root: Path) -> None:
 
     from co2l.data.sources import data_root
     from co2l.data.streams import open_stream
+    from co2l.learning.events import RunDone, TaskDone
     from co2l.learning.metrics import score
-    from co2l.learning.run import RunDone, TaskDone, run
+    from co2l.learning.run import run
     from co2l.learning.store import Store
 
     torch.set_num_threads(1)

@@ -40,8 +40,9 @@ def whole(answer: Any, width: int, batch: int, data: str, tasks: int, validation
     import torch
 
     from co2l.data.streams import Split, open_stream
+    from co2l.learning.events import TaskDone
     from co2l.learning.methods import configure
-    from co2l.learning.run import TaskDone, run
+    from co2l.learning.run import run
     from co2l.learning.store import Store
 
     settings = {"width": width, "batch_size": batch, "E_0": 1, "E_t": 1, "probe_epochs": 1, "warmup_epochs": 0}

@@ -29,10 +29,11 @@ from co2l.data.randomness import generator_for
 from co2l.data.sources import data_root
 from co2l.data.streams import Split, open_stream
 from co2l.learning.encoders import Mixed
+from co2l.learning.events import Result, RunDone
 from co2l.learning.losses import _logits, similarity
 from co2l.learning.methods import configure
 from co2l.learning.methods.co2l import Co2L
-from co2l.learning.run import Result, RunDone, run
+from co2l.learning.run import run
 from co2l.learning.store import Store
 
 CPU = torch.device("cpu")

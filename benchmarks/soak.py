@@ -53,7 +53,7 @@ def drive() -> None:
     import co2l.search.service as service
     from co2l.cli.console import execute
     from co2l.learning.config import RunConfig
-    from co2l.learning.run import EpochDone, Event, StateSaved
+    from co2l.learning.events import EpochDone, Event, StateSaved
     from co2l.search.running.trainable import Assignment, TrialTrainable
     from co2l.tune import main as tune
 

@@ -57,7 +57,7 @@ def service(folder: Path, trials: int) -> None:
     from co2l.cli.display import Display
     from co2l.cli.search_progress import SearchProgress
     from co2l.learning.config import RunConfig
-    from co2l.learning.run import Event, Result, RunDone, TaskDone
+    from co2l.learning.events import Event, Result, RunDone, TaskDone
     from co2l.search.running.trainable import Assignment, TrialTrainable
     from co2l.search.service import Options, search
     from co2l.search.space.space import parse

@@ -17,8 +17,9 @@ from co2l.data.sources import load
 from co2l.data.streams import Split, TaskStream
 from co2l.learning.config import RunConfig
 from co2l.learning.encoders import Encoder
+from co2l.learning.events import Event, Result, RunDone, TaskDone
 from co2l.learning.methods import METHODS, configure
-from co2l.learning.run import Event, Result, RunDone, TaskDone, run
+from co2l.learning.run import run
 from co2l.learning.store import Store
 
 CPU = torch.device("cpu")

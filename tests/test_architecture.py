@@ -13,8 +13,9 @@ import pytest
 import torch
 
 from co2l.data.streams import Split, open_stream
+from co2l.learning.events import StepDone
 from co2l.learning.methods import configure
-from co2l.learning.run import StepDone, run
+from co2l.learning.run import run
 from co2l.learning.store import Store
 
 TEXT = (Path(__file__).resolve().parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")

@@ -11,12 +11,13 @@ from rich.text import Text
 
 from co2l.cli.display import Display, duration
 from co2l.data.streams import TaskStream
+from co2l.learning.collapse import collapse
 from co2l.learning.config import RunConfig
+from co2l.learning.events import EpochDone, Evaluating, Event, Result, RunDone, StepDone, TaskDone
 from co2l.learning.methods import METHODS
 from co2l.learning.metrics import PROBES, mean, probe_title, scenario_title
 from co2l.learning.progress import Meter, Position
 from co2l.learning.results import result_document
-from co2l.learning.run import EpochDone, Evaluating, Event, Result, RunDone, StepDone, TaskDone
 
 
 class RunProgress:
@@ -26,6 +27,8 @@ class RunProgress:
         self.display, self.tasks, self.verbose = display, len(tasks), verbose
         self.epochs = config.epochs
         self.meter = Meter(self.epochs)
+        self.dead: list[float | None] = []
+        self.collapsed = False
         probe = METHODS[config.method].matrix_probe(config.settings)
         self.probe = f" ({PROBES.get(probe, probe)})" if probe else ""  # whose accuracies each task ends with
 
@@ -59,6 +62,10 @@ class RunProgress:
             means = ", ".join(f"{scenario_title(name)} {mean(row):.1f}" for name, row in event.row.items())
             found = f" · {means}{self.probe}"
         self.display.note(f"task {event.task + 1}/{self.tasks} done ({how}){found}")
+        self.dead.append(event.dead)
+        if not self.collapsed and (line := collapse(self.dead)):
+            self.collapsed = True  # say so once
+            self.display.warn([line])
 
 
 def described(position: Position) -> list[str]:

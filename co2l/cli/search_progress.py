@@ -11,6 +11,7 @@ from co2l.cli.browse import from_here
 from co2l.cli.display import Display, duration
 from co2l.cli.run_progress import described
 from co2l.errors import headline
+from co2l.learning.collapse import collapse
 from co2l.search.record.entries import ENDED, Entry, Status
 from co2l.search.running.coordinator import Running
 from co2l.search.space.naming import named, shortened
@@ -27,6 +28,7 @@ class SearchProgress:
     def __init__(self, display: Display, space: Space, *, verbose: bool = False) -> None:
         self.display, self.verbose = display, verbose
         self.told: dict[str, Status] = {}  # how each trial ended, as far as it was said
+        self.watched: set[str] = set()  # trials whose features were looked at
         self.total = trial_count(space)
         count = f"{self.total} {'trial' if self.total == 1 else 'trials'}" if self.total else f"{space.samples} samples"
         self.title = f"{space.method} on {space.benchmark}, {space.algorithm}, {count}"
@@ -43,6 +45,7 @@ class SearchProgress:
         if self.began < 0:  # the first trial is about to run
             self.before, self.began = sum(entry.status in ENDED for entry in entries.values()), now
             self.told = {key: entry.status for key, entry in entries.items()}
+        self._warn(entries)
         if self.verbose:
             self._tell(entries)
         if self.display.due:
@@ -61,6 +64,15 @@ class SearchProgress:
         outcome = "failed and is tried again" if again else "failed"
         name = named(trial.values, separator=" ")
         self.display.note(f"trial {trial.key[:8]} ({name}) {outcome}: {headline(reason)}{where}")
+
+    def _warn(self, entries: Mapping[str, Entry]) -> None:
+        """Say of every trial whose representation collapsed that it did, once."""
+        for key, entry in entries.items():
+            if key not in self.watched and entry.result is not None:
+                self.watched.add(key)
+                if line := collapse(entry.result.get("dead_features", ())):
+                    name = named(entry.values, separator=" ")
+                    self.display.warn([f"trial {key[:8]} ({name}, seed {entry.seed}): {line}"])
 
     def _tell(self, entries: Mapping[str, Entry]) -> None:
         """With --verbose, a line for every trial that began or ended."""

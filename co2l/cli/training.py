@@ -9,8 +9,9 @@ from co2l.data.sources import data_root
 from co2l.learning.advice import advice, task_sizes
 from co2l.learning.config import RunConfig
 from co2l.learning.device import choose_device
+from co2l.learning.events import Result, RunDone
 from co2l.learning.results import save_result
-from co2l.learning.run import Result, RunDone, run
+from co2l.learning.run import run
 from co2l.learning.store import Store
 
 

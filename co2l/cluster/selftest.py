@@ -28,10 +28,11 @@ from co2l.errors import headline
 from co2l.learning.cards import GIB, of_product
 from co2l.learning.config import RunConfig
 from co2l.learning.device import choose_device
+from co2l.learning.events import Event, RunDone, StepDone
 from co2l.learning.footprint import footprint
 from co2l.learning.methods import configure
 from co2l.learning.methods.co2l import Co2L
-from co2l.learning.run import Event, RunDone, StepDone, run
+from co2l.learning.run import run
 from co2l.learning.store import Store
 from co2l.search.space.forecast import seconds
 

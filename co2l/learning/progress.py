@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from co2l.learning.run import EpochDone, Evaluating, Event, RunDone, StepDone
+from co2l.learning.events import EpochDone, Evaluating, Event, RunDone, StepDone
 
 
 @dataclass(frozen=True)

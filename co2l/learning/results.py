@@ -16,7 +16,7 @@ from co2l import __version__
 from co2l.errors import Co2lError
 from co2l.files import write_atomic
 from co2l.learning.config import RunConfig
-from co2l.learning.run import Result
+from co2l.learning.events import Result
 from co2l.plain_yaml import read_yaml
 
 

@@ -20,90 +20,16 @@ from co2l.data.randomness import generator_for
 from co2l.data.streams import TaskStream
 from co2l.errors import Co2lError
 from co2l.learning import export, metrics
+from co2l.learning.collapse import dead_features
 from co2l.learning.config import RunConfig, folder
 from co2l.learning.device import numerics, prepare
+from co2l.learning.events import EpochDone, Evaluating, Event, Result, RunDone, StateSaved, StepDone, TaskDone
 from co2l.learning.methods import METHODS
 from co2l.learning.methods.base import Method
 from co2l.learning.saving import BackgroundSaver
 from co2l.learning.schedule import Constant, Schedule
 from co2l.learning.store import Store
 from co2l.learning.weights import digest
-
-
-@dataclass(frozen=True)
-class StepDone:
-    task: int  # 0-based, as everywhere in the code; shown to people from 1
-    epoch: int
-    epochs: int
-    step: int
-    steps: int
-    views: int
-    losses: Mapping[str, Tensor]  # still on the device: reading one waits for it
-
-
-@dataclass(frozen=True)
-class EpochDone:
-    task: int
-    epoch: int
-    epochs: int
-    losses: Mapping[str, float]
-    lr: float
-
-
-@dataclass(frozen=True)
-class StateSaved:
-    task: int
-    epoch: int  # the last one that the state holds to its end
-
-
-@dataclass(frozen=True)
-class Evaluating:
-    task: int
-    probe: str
-
-
-@dataclass(frozen=True)
-class TaskDone:
-    task: int
-    row: metrics.Row | None  # held-out accuracies, unless the matrix was switched off
-    epochs_trained: int  # 0 when the stage came from the store
-
-
-@dataclass(frozen=True)
-class Result:
-    """What a run measured: the same for the same configuration and data, however it was computed."""
-
-    final: metrics.Row  # accuracies after the last task, by the method's final probe
-    matrix: Mapping[str, metrics.Matrix]  # per scenario; empty if it was switched off
-    weights: str  # SHA-256 of the final state
-    probe: str  # behind `final`, as the method names it
-    matrix_probe: str | None = None  # behind `matrix`, and so behind forgetting and backward transfer
-    exports: Mapping[str, str] = field(default_factory=dict)  # keys in the store `exports`, by kind
-
-    @property
-    def score(self) -> float:
-        return metrics.score(self.final)
-
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "score": self.score,
-            "average": {name: metrics.mean(accuracy) for name, accuracy in self.final.items()},
-            "final": self.final,
-            "matrix": self.matrix,
-            "forgetting": {name: metrics.forgetting(m) for name, m in self.matrix.items()},
-            "backward_transfer": {name: metrics.backward_transfer(m) for name, m in self.matrix.items()},
-            "weights": self.weights,
-            "probes": {"final": self.probe, "matrix": self.matrix_probe},
-            **({"exports": dict(self.exports)} if self.exports else {}),
-        }
-
-
-@dataclass(frozen=True)
-class RunDone:
-    result: Result
-
-
-Event = StepDone | EpochDone | StateSaved | Evaluating | TaskDone | RunDone
 
 
 def run(
@@ -139,6 +65,7 @@ class _Run:
     method: Method
     measured: dict[tuple[int, str], dict[str, Any]] = field(default_factory=dict)  # by task and probe
     held: tuple[int, Examples] | None = None  # a stage and its training examples
+    dead: list[float | None] = field(default_factory=list)  # percent of the features, after each task
     at: int = -1  # the method's state is that after this task
     saved: float = 0.0  # when its state was last saved, in seconds
 
@@ -164,7 +91,8 @@ class _Run:
                     self._export(t)
                 if t == self.last:
                     self._prune(t)
-                yield TaskDone(t, self._row(t), trained)
+                self.dead.append(self._dead(t))
+                yield TaskDone(t, self._row(t), trained, self.dead[t])
             yield RunDone(self._result())
 
     def _check_batch_size(self) -> None:
@@ -194,6 +122,7 @@ class _Run:
         self.saver.wait()
         self.store.save_state(self._key(t), self.method.state())
         self.store.delete_state(self._key(t), partial=True)
+        self._watch(t)
         self._prune(t - 1)
         self.at = t
         yield StateSaved(t, self.method.schedule(t).epochs)
@@ -275,6 +204,16 @@ class _Run:
 
     # Evaluation
 
+    def _watch(self, t: int) -> None:
+        """Measure whether the representation collapsed in task `t`, which has just been learned."""
+        if (encoder := self.method.encoder) is not None:
+            share = dead_features(encoder, self._examples(t), self.tasks.benchmark)
+            self.store.save_measurement(self._row_key(t, "dead"), {"dead": share})
+
+    def _dead(self, t: int) -> float | None:
+        measured = self.store.load_measurement(self._row_key(t, "dead"))
+        return None if measured is None else float(measured["dead"])
+
     def _probes(self, t: int) -> list[str]:
         """The probes that measure accuracies after task `t`."""
         every_task = self.method.matrix_probe(self.config.settings)
@@ -311,7 +250,8 @@ class _Run:
         probe, matrix_probe = self.method.final_probe(), self.method.matrix_probe(self.config.settings)
         final = self.measured[self.last, probe]
         exported = {kind: self._export_key(kind) for kind in export.KINDS} if self.exports is not None else {}
-        return Result(final["accuracies"], matrix, final["weights"], probe, matrix_probe, exported)
+        dead = tuple(self.dead) if any(share is not None for share in self.dead) else ()
+        return Result(final["accuracies"], matrix, final["weights"], probe, matrix_probe, exported, dead)
 
     # Export
 

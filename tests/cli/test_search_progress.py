@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -148,3 +149,13 @@ def test_more_trials_than_samples_say_why(keys: dict[str, Any], said: str) -> No
     axes = {"kappa": [0.1, 0.2, 0.3], "buffer_size": [50, 100]}
     space = parse({"benchmark": "seq_digits", "axes": axes, "algorithm": "random", "samples": 2, **keys}, "test")
     assert search_progress.why_more_trials(space) == said
+
+
+def test_a_trial_whose_features_died_is_warned_of_once(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = SearchProgress(Display(quiet=False), SPACE)
+    dead = {"dead_features": [10.0, 92.0, 95.0]}
+    entries = {"a": replace(entry(0, "done", 9.0), result=dead), "b": replace(entry(1, "done", 80.0), result={})}
+    for _ in range(2):
+        progress.changed([], entries)
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if "dead" in line]
+    assert line.startswith("warning: trial a (kappa=0.1, seed 0): 92% of the encoder's features are dead after task 2")

@@ -17,7 +17,7 @@ from small_runs import CPU
 from co2l.cluster import selftest
 from co2l.cluster.selftest import Case, Outcome
 from co2l.learning.config import RunConfig
-from co2l.learning.run import StepDone
+from co2l.learning.events import StepDone
 
 TINY = Case("seq_digits", 8)
 

@@ -9,9 +9,10 @@ from small_runs import CPU, SHORT, few_digits, short
 
 from co2l.data.streams import Split, TaskStream
 from co2l.learning.config import RunConfig
+from co2l.learning.events import Result, RunDone, TaskDone
 from co2l.learning.export import rebuild
 from co2l.learning.methods import METHODS
-from co2l.learning.run import Result, RunDone, TaskDone, run
+from co2l.learning.run import run
 from co2l.learning.store import Store
 
 

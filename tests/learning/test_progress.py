@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 from small_runs import few_digits, short, start
 
+from co2l.cli.display import Display
+from co2l.cli.run_progress import RunProgress
+from co2l.learning.events import EpochDone, Evaluating, Result, RunDone, StepDone, TaskDone
 from co2l.learning.progress import Meter, Position
-from co2l.learning.run import EpochDone, Evaluating, Result, RunDone, StepDone, TaskDone
 
 EPOCHS = [3, 2, 2]
 
@@ -74,3 +76,15 @@ def test_all_of_a_run_is_done_when_its_last_task_is(tmp_path: Any) -> None:
             parts += [position.part_done] if position else []
         assert parts == sorted(parts)
         assert parts[-1] == pytest.approx(1.0)
+
+
+def test_a_run_warns_once_of_features_that_died(capsys: pytest.CaptureFixture[str]) -> None:
+    config, tasks = short("er"), few_digits()
+    progress = RunProgress(Display(quiet=False), config, tasks)
+    for t, dead in enumerate([None, 12.0, 80.0, 90.0]):
+        progress.show(TaskDone(t, None, 1, dead))
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning: ")]
+    assert lines == [
+        "warning: 80% of the encoder's features are dead after task 3: the representation collapsed;"
+        " lower eta, or set unit_sphere=true"
+    ]

@@ -10,8 +10,8 @@ import pytest
 from small_runs import short
 
 from co2l.errors import Co2lError
+from co2l.learning.events import Result
 from co2l.learning.results import load_configurations, save_result
-from co2l.learning.run import Result
 
 RESULT = Result(
     {"class_il": [60.0, 80.0], "task_il": [90.0, 100.0]}, {"class_il": [[90.0], [60.0, 80.0]]}, "ab12", "paper", "fast"

@@ -15,8 +15,8 @@ import torch
 from small_runs import few_digits, finish, short, start
 
 from co2l.errors import Co2lError, OutsideError
+from co2l.learning.events import EpochDone, RunDone, StateSaved, StepDone, TaskDone
 from co2l.learning.methods.co2l import Co2L
-from co2l.learning.run import EpochDone, RunDone, StateSaved, StepDone, TaskDone
 from co2l.learning.store import Store
 
 

@@ -14,8 +14,9 @@ from small_runs import few_digits, finish, short
 from co2l.data.benchmarks import Benchmark, benchmark
 from co2l.data.examples import Examples
 from co2l.data.randomness import generator_for
+from co2l.learning.events import RunDone
 from co2l.learning.methods import METHODS, configure, hal
-from co2l.learning.run import RunDone, run
+from co2l.learning.run import run
 from co2l.learning.store import Store
 
 FAKE = torch.device("fake")

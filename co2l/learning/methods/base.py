@@ -90,6 +90,11 @@ class Method(ABC):
         del t
         return None
 
+    @property
+    def encoder(self) -> Encoder | None:
+        """The network whose features are watched for collapse; None if there is nothing to watch."""
+        return None
+
     @classmethod
     def blank_classifier(cls, settings: Any, benchmark: Benchmark) -> nn.Sequential:
         """An encoder and a head of the shapes of `classifier`, into which its weights can be loaded."""

@@ -82,6 +82,10 @@ class ClassifierLearner(Method):
     def _network(self) -> Network:
         return Network(encoder_for(self.settings, self.benchmark), self.benchmark.num_classes)
 
+    @property
+    def encoder(self) -> Encoder:
+        return self.network.encoder
+
     def schedule(self, t: int) -> Constant:  # noqa: ARG002  # the same for every task
         return Constant(self.settings.eta, self.settings.epochs)
 

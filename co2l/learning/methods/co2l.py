@@ -157,6 +157,10 @@ class Co2L(Method):
         contrastive = self.settings.objective == "supcon"
         return Network(f, Projector(f) if contrastive else nn.Linear(f.dim, self.benchmark.num_classes))
 
+    @property
+    def encoder(self) -> Encoder:
+        return self.psi.f
+
     def _no_memory(self) -> Examples:
         return buffer.empty(self.benchmark.image_shape, self.device)
 

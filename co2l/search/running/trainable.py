@@ -23,10 +23,11 @@ from co2l.data.streams import Split
 from co2l.errors import headline
 from co2l.learning.config import RunConfig
 from co2l.learning.device import choose_device
+from co2l.learning.events import EpochDone, Evaluating, Event, RunDone, StateSaved, TaskDone
 from co2l.learning.methods import METHODS, configure
 from co2l.learning.metrics import Row, averages, course
 from co2l.learning.progress import Meter
-from co2l.learning.run import EpochDone, Evaluating, Event, RunDone, StateSaved, TaskDone, run
+from co2l.learning.run import run
 from co2l.learning.store import Store
 from co2l.search.running.faults import Room, fault_of, poisons
 from co2l.search.running.leaving import busy, idle, leaving, wait_for_the_end
@@ -201,7 +202,8 @@ class Reporter:
             return self._report("saved", event.task, event.epoch, {})
         if isinstance(event, TaskDone):
             self.reused += self.epochs[event.task] - event.epochs_trained
-            return self._report("task", event.task, self.epochs[event.task], self._course(event.row))
+            dead = {} if event.dead is None else {"dead_features": event.dead}
+            return self._report("task", event.task, self.epochs[event.task], {**self._course(event.row), **dead})
         if isinstance(event, RunDone):
             final = averages(event.result.final, self.evaluation_split)
             return self._report("done", self.tasks - 1, self.epochs[-1], final, event.result.as_dict())

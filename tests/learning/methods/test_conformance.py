@@ -19,9 +19,9 @@ from co2l.data.streams import TaskStream
 from co2l.errors import Co2lError
 from co2l.learning.config import folder
 from co2l.learning.device import numerics
+from co2l.learning.events import Result, RunDone, StepDone, TaskDone
 from co2l.learning.methods import METHODS, configure, hal
 from co2l.learning.metrics import mean
-from co2l.learning.run import Result, RunDone, StepDone, TaskDone
 from co2l.learning.store import Store
 
 every_method = pytest.mark.parametrize("name", METHODS)

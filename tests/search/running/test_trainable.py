@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from co2l.learning.config import RunConfig
+from co2l.learning.events import EpochDone, Evaluating, Event, Result, RunDone, StateSaved, StepDone, TaskDone
 from co2l.learning.methods import configure
 from co2l.learning.progress import Position
-from co2l.learning.run import EpochDone, Evaluating, Event, Result, RunDone, StateSaved, StepDone, TaskDone
 from co2l.search.running import trainable
 from co2l.search.running.reports import Report
 from co2l.search.running.trainable import Assignment, Reporter, TrialTrainable

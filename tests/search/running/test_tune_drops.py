@@ -17,8 +17,8 @@ from test_outside import Unseen, small
 
 from co2l.errors import Co2lError
 from co2l.learning.config import RunConfig
+from co2l.learning.events import Event, RunDone
 from co2l.learning.results import Result
-from co2l.learning.run import Event, RunDone
 from co2l.search.record.study import StudyRecord
 from co2l.search.running.coordinator import Coordinator
 from co2l.search.running.engine import run_trials
