@@ -85,7 +85,7 @@ def last_domain(row: Row) -> dict[str, float]:
 
 def reported(result: Mapping[str, Any]) -> dict[str, float]:
     """The accuracies by which a result, as `Result.as_dict()`, is known: the mean of each scenario, the last domain."""
-    return {**result["average"], **last_domain(result["final"])}
+    return {**result["average"], **last_domain(result.get("final", {}))}
 
 
 def forgetting(matrix: Matrix) -> float:
