@@ -74,18 +74,19 @@ def finish(
     return result, [event.epochs_trained for event in happened if isinstance(event, TaskDone)]
 
 
-def begun(method: str, *, steps: int = 0, tasks: int = 1, each: int = 20, **settings: Any) -> Any:
-    """A method `steps` steps into its task number `tasks`, by the calls a run makes.
+def begun(method: str, *, steps: int = 0, tasks: int = 1, each: int = 20, double: bool = False, **settings: Any) -> Any:
+    """A method `steps` steps into its task number `tasks`, by the calls a run makes; digits without augmentation.
 
-    In float64, so that a formula can be compared to the last digits; digits without augmentation.
+    A baseline may compute in float64, so that a formula can be compared to the last digits.
     """
     config, stream = short(method, augment="none", **settings), few_digits(each=each)
     learner: Any = METHODS[method](config.settings, stream.benchmark, 0, CPU)
-    in_float64(learner.network)
-    if hasattr(learner, "phi"):
-        learner.phi = learner.phi.double()
-    if getattr(learner, "stores_logits", False):
-        learner.memory = replace(learner.memory, logits=learner.memory.logits.double())
+    if double:
+        in_float64(learner.network)
+        if hasattr(learner, "phi"):
+            learner.phi = learner.phi.double()
+        if getattr(learner, "stores_logits", False):
+            learner.memory = replace(learner.memory, logits=learner.memory.logits.double())
     for t in range(tasks):
         if t > 0:
             learner.end_task(t - 1, stream.train(t - 1))

@@ -29,7 +29,7 @@ def test_agem_without_a_reference_gradient() -> None:
 
 def test_a_step_is_taken_along_the_projected_gradient() -> None:
     """After the step θ ← θ − lr·g̃, where g̃ is recomputed here from the buffer and the batch."""
-    learner = begun("agem", steps=2, tasks=3, minibatch_size=100)
+    learner = begun("agem", double=True, steps=2, tasks=3, minibatch_size=100)
     network, memory = learner.network, learner.memory
     batch = learner.draw(1)[2]
     now = learner.D.gather(batch)

@@ -10,7 +10,7 @@ from small_runs import begun, plain
 
 @pytest.mark.parametrize(("name", "weights"), [("der", {"alpha": 0.3}), ("derpp", {"alpha": 0.3, "beta": 0.7})])
 def test_der_and_derpp(name: str, weights: dict[str, float]) -> None:
-    learner = begun(name, steps=2, tasks=2, minibatch_size=ALL, **weights)
+    learner = begun(name, double=True, steps=2, tasks=2, minibatch_size=ALL, **weights)
     x, y, network = next_step(learner)
     memory = learner.memory
     losses = take_step(learner)
@@ -28,7 +28,7 @@ def test_der_and_derpp(name: str, weights: dict[str, float]) -> None:
 
 
 def test_der_stores_the_answers_given_before_the_update() -> None:
-    learner = begun("der", buffer_size=50)
+    learner = begun("der", double=True, buffer_size=50)
     x, y, network = next_step(learner)
     take_step(learner)
     assert torch.equal(learner.memory.labels, y)

@@ -9,7 +9,7 @@ from small_runs import begun, plain
 
 
 def test_er() -> None:
-    learner = begun("er", steps=2, tasks=2, minibatch_size=ALL)
+    learner = begun("er", double=True, steps=2, tasks=2, minibatch_size=ALL)
     x, y, network = next_step(learner)
     memory = learner.memory
     losses = take_step(learner)
@@ -21,7 +21,7 @@ def test_er() -> None:
 
 @pytest.mark.parametrize("name", ["finetune", "joint"])
 def test_without_replay(name: str) -> None:
-    learner = begun(name, steps=2, tasks=2)
+    learner = begun(name, double=True, steps=2, tasks=2)
     x, y, network = next_step(learner)
     take_step(learner)
     descend(network, cross_entropy(network(x), y))

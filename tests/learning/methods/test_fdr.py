@@ -10,7 +10,7 @@ from small_runs import begun, few_digits, plain
 
 @pytest.mark.parametrize("alpha", [0.4, 1.0], ids=["weighted", "as the release, which ignores α"])
 def test_fdr(alpha: float) -> None:
-    learner = begun("fdr", steps=1, tasks=3, minibatch_size=ALL, alpha=alpha)
+    learner = begun("fdr", double=True, steps=1, tasks=3, minibatch_size=ALL, alpha=alpha)
     x, y, network = next_step(learner)
     memory = learner.memory
     losses = take_step(learner)
@@ -23,7 +23,7 @@ def test_fdr(alpha: float) -> None:
 
 
 def test_fdr_keeps_equal_shares_and_the_answers_of_each_tasks_end() -> None:
-    learner = begun("fdr", tasks=2, buffer_size=12)
+    learner = begun("fdr", double=True, tasks=2, buffer_size=12)
     first = learner.network(plain(learner.memory)).detach()
     assert learner.memory.tasks.tolist() == [0] * 12
     torch.testing.assert_close(learner.memory.logits, first)

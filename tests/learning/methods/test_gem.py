@@ -71,7 +71,7 @@ def test_gem_with_a_task_that_has_no_gradient() -> None:
 
 def test_a_step_is_taken_along_the_projected_gradient() -> None:
     """After the step θ ← θ − lr·g̃, where g̃ is recomputed here from the buffer and the batch."""
-    learner = begun("gem", steps=2, tasks=3, gamma=0.5, ridge=0.02)
+    learner = begun("gem", double=True, steps=2, tasks=3, gamma=0.5, ridge=0.02)
     network, memory = learner.network, learner.memory
     batch = learner.draw(1)[2]
     now = learner.D.gather(batch)

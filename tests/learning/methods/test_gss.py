@@ -15,7 +15,7 @@ from co2l.learning.methods.gss import challenge
 
 def test_gss_step() -> None:
     """`nb` steps on the batch and what is replayed."""
-    learner = begun("gss", steps=2, tasks=2, minibatch_size=ALL, nb=2)
+    learner = begun("gss", double=True, steps=2, tasks=2, minibatch_size=ALL, nb=2)
     x, y, network = next_step(learner)
     memory = learner.memory
     take_step(learner)
@@ -26,7 +26,7 @@ def test_gss_step() -> None:
 
 def test_gss_scores() -> None:
     """A batch that still fits gets the score of its mean gradient against all buffered ones."""
-    learner = begun("gss", steps=1, buffer_size=50, gmbs=ALL)
+    learner = begun("gss", double=True, steps=1, buffer_size=50, gmbs=ALL)
     assert learner.memory.priorities.tolist() == [0.1] * 16
     before = learner.memory
     batch = learner.draw(1)[1]
@@ -41,7 +41,7 @@ def test_gss_scores() -> None:
 
 def test_gss_lets_in_what_points_elsewhere() -> None:
     """A full buffer: the batch has other labels than those stored, so its gradient opposes all of them."""
-    learner = begun("gss", steps=1, buffer_size=16, gmbs=ALL)
+    learner = begun("gss", double=True, steps=1, buffer_size=16, gmbs=ALL)
     memory = learner.memory
     learner.memory = replace(memory, labels=torch.zeros_like(memory.labels))
     new = few_digits().train(1).gather(torch.arange(6))

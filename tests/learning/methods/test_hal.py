@@ -17,7 +17,7 @@ from co2l.learning.methods.hal import ANCHOR_STEPS, HAL
 
 
 def test_hal_step() -> None:
-    learner = begun("hal", steps=1, tasks=2, minibatch_size=ALL, hal_lambda=0.6, beta=0.3)
+    learner = begun("hal", double=True, steps=1, tasks=2, minibatch_size=ALL, hal_lambda=0.6, beta=0.3)
     x, y, network = next_step(learner)
     memory, phi, anchors = learner.memory, learner.phi, learner.anchors
     losses = take_step(learner)
@@ -33,7 +33,7 @@ def test_hal_step() -> None:
 
 def test_hal_anchors() -> None:
     """One point per class, each by its own gradient descent, from the same beginning."""
-    learner = begun("hal", steps=3, gamma=0.2, buffer_size=25)
+    learner = begun("hal", double=True, steps=3, gamma=0.2, buffer_size=25)
     task = few_digits().train(0)
     network, memory, phi = copy.deepcopy(learner.network), learner.memory, learner.phi
     assert len(learner.anchors) == 0
@@ -59,7 +59,7 @@ def test_hal_anchors() -> None:
 def start_of(learner: Any, label: int) -> Tensor:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("co2l.learning.methods.hal.ANCHOR_STEPS", 0)
-        other = begun("hal", steps=3, gamma=0.2, buffer_size=25)
+        other = begun("hal", double=True, steps=3, gamma=0.2, buffer_size=25)
         other.end_task(0, few_digits().train(0))
     assert other.anchors.shape == learner.anchors.shape
     start: Tensor = other.anchors[label : label + 1]
@@ -69,7 +69,7 @@ def start_of(learner: Any, label: int) -> Tensor:
 @pytest.mark.parametrize("policy", ["ring", "reservoir"])
 def test_hal_fills_its_buffer(policy: str) -> None:
     """By ring: the latest M/T of each task. By reservoir, as the release: the lowest M of all random keys so far."""
-    learner = begun("hal", buffer_size=10, minibatch_size=4, buffer_policy=policy)
+    learner = begun("hal", double=True, buffer_size=10, minibatch_size=4, buffer_policy=policy)
     expected: list[tuple[float, int]] = []
     seen: list[bytes] = []
     for i, batch in enumerate(learner.draw(1)):

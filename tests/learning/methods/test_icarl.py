@@ -23,7 +23,7 @@ def test_icarl_targets() -> None:
 def test_icarl_step(released: bool) -> None:
     """The release adds wd·‖θ‖² to the loss, which SGD's weight decay does at twice the value."""
     wd = 0.01
-    learner = begun("icarl", steps=1, tasks=2, weight_decay=2 * wd if released else wd)
+    learner = begun("icarl", double=True, steps=1, tasks=2, weight_decay=2 * wd if released else wd)
     x, y, network = next_step(learner)
     losses = take_step(learner)
     p = 1 / (1 + (-network(x)[:, :4].double()).exp())
@@ -39,7 +39,7 @@ def test_icarl_step(released: bool) -> None:
 
 
 def test_icarl_answers_with_the_nearest_mean_of_exemplars() -> None:
-    learner = begun("icarl", steps=3, tasks=2, buffer_size=22)
+    learner = begun("icarl", double=True, steps=3, tasks=2, buffer_size=22)
     task = few_digits().train(1)
     classify = learner.classifier(1, task, "own")
     learner.end_task(1, task)  # keeps the exemplars that the classifier goes by
