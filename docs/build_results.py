@@ -3,22 +3,26 @@
 python docs/build_results.py                 # after a number in results.json was changed
 python docs/build_results.py --record runs   # first read the numbers that have a `record` from studies below `runs`
 
-`numbers` holds each result once: mean and standard deviation in percent, and n. A table stands between the comments
-`<!-- results: NAME -->` and `<!-- /results -->`; where it says {NAME:QUANTITY} it shows a number, and with `.mean`
-behind it only its mean.
+`numbers` holds each result once: mean and standard deviation in percent, n, and where recorded the values by seed. A
+table stands between the comments `<!-- results: NAME -->` and `<!-- /results -->`; where it says {NAME:QUANTITY} it
+shows a number, and with `.mean` behind it only its mean. {ONE > OTHER:QUANTITY} says whether the first is above the
+second: the mean of the paired differences over common seeds, with its 95% t interval.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import re
+import statistics
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 NUMBERS = Path(__file__).with_name("results.json")
 REFERENCE = re.compile(r"\{([^{}:]+):(\w+)(\.mean)?\}")
+ABOVE = " > "
 
 
 def pages(document: dict[str, Any]) -> dict[Path, str]:
@@ -54,12 +58,33 @@ def filled(text: str, numbers: dict[str, Any]) -> str:
 
     def number(reference: re.Match[str]) -> str:
         name, quantity, only_mean = reference.groups()
-        value = numbers[name][quantity]
+        if ABOVE in name:
+            one, other = (numbers[each].get("by_seed", {}).get(quantity, {}) for each in name.split(ABOVE))
+            return ordering(one, other)
+        value = numbers[name].get(quantity)
+        if value is None:
+            return "not run"
         if isinstance(value, int):
             return str(value)
         return f"{value[0]:.2f}" if only_mean or len(value) == 1 else f"{value[0]:.2f} ± {value[1]:.2f}"
 
     return REFERENCE.sub(number, text)
+
+
+def ordering(one: dict[str, float], other: dict[str, float]) -> str:
+    """Whether `one` is above `other`, by the seeds that both have."""
+    from scipy import stats
+
+    differences = [one[seed] - other[seed] for seed in one if seed in other]
+    n = len(differences)
+    if not n:
+        return "not run"
+    mean = statistics.fmean(differences)
+    if n == 1:
+        return f"one pair: {mean:+.2f}"
+    half = float(stats.t.ppf(0.975, n - 1)) * statistics.stdev(differences) / math.sqrt(n)
+    verdict = "not distinguishable" if abs(mean) <= half else "appears" if mean > 0 else "does not appear: reversed"
+    return f"{verdict}: {mean:+.2f} ({mean - half:+.2f} to {mean + half:+.2f}), n = {n}"
 
 
 def recorded(document: dict[str, Any], root: Path) -> int:
@@ -73,8 +98,14 @@ def recorded(document: dict[str, Any], root: Path) -> int:
         if source.get("study") in reader.names():
             study = reader.study(source["study"])
             rows = {row.name: row for row in summarise_seeds(study.space, study.entries.values())}
-            row = rows[source["configuration"]]
+            if (row := rows.get(source["configuration"])) is None:
+                continue  # no seed of it is done yet
             number["n"] = len(row.seeds)
+            number["by_seed"] = {
+                name: {str(seed): round(value, 2) for seed, value in zip(row.seeds, values, strict=True)}
+                for name, values in row.accuracies.items()
+                if name != "score"
+            }
             for name in row.accuracies:
                 std = row.std(name)
                 number[name] = [round(row.mean(name), 2), *([] if std is None else [round(std, 2)])]

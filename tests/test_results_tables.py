@@ -43,8 +43,8 @@ def test_the_committed_tables_are_up_to_date(builder: ModuleType, document: dict
 
 
 def test_every_number_is_shown_and_names_its_command(document: dict[str, Any]) -> None:
-    shown = set(re.findall(r"\{([^{}:\"]+):\w", json.dumps(document["tables"])))
-    assert shown == document["numbers"].keys()
+    shown = re.findall(r"\{([^{}:\"]+):\w", json.dumps(document["tables"]))
+    assert {each for name in shown for each in name.split(" > ")} == document["numbers"].keys()
     assert {number["command"] for number in document["numbers"].values()} == document["commands"].keys()
 
 
@@ -68,4 +68,23 @@ def test_numbers_are_read_from_a_record_as_the_command_prints_them(builder: Modu
     numbers = {"a": {"n": 0, "record": {"study": "s.test", "configuration": "buffer_size=50"}}, "b": {"n": 1}}
     assert builder.recorded({"numbers": numbers}, tmp_path) == 1
     assert numbers["a"]["class_il"] == [80.5, 2.12]  # 79 and 82; 3 / √2
+    assert numbers["a"]["by_seed"]["class_il"] == {"0": 79.0, "1": 82.0}
     assert builder.filled("{a:task_il} of {a:n}, {a:task_il.mean}", numbers) == "82.50 ± 2.12 of 2, 82.50"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "said"),
+    [
+        # by hand: differences 1, 2, 3; mean 2, deviation 1, t(2 degrees, 97.5%) = 4.303
+        ([11.0, 12.0, 13.0], [10.0, 10.0, 10.0], "not distinguishable: +2.00 (-0.48 to +4.48), n = 3"),
+        ([13.0, 14.0, 14.0], [10.0, 10.0, 10.0], "appears: +3.67 (+2.23 to +5.10), n = 3"),
+        ([10.0, 10.0, 10.0], [13.0, 14.0, 14.0], "does not appear: reversed: -3.67 (-5.10 to -2.23), n = 3"),
+        ([11.0], [10.0, 9.0], "one pair: +1.00"),
+        ([], [10.0], "not run"),
+    ],
+)
+def test_an_ordering_is_judged_by_its_paired_difference(
+    builder: ModuleType, one: list[float], other: list[float], said: str
+) -> None:
+    by_seed = [{"by_seed": {"class_il": {str(i): value for i, value in enumerate(each)}}} for each in (one, other)]
+    assert builder.filled("{a > b:class_il}", dict(zip("ab", by_seed, strict=True))) == said
