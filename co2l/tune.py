@@ -192,7 +192,7 @@ def _search(args: argparse.Namespace) -> int:
                 require_gpu(args.space, args.gpus_per_trial)
             space = _space(args)
             check_targets(args)
-            display.doing(f"{space.method} on {space.benchmark}: loading Ray and MLflow")  # which takes seconds
+            display.doing(f"{space.method_title} on {space.benchmark}: loading Ray and MLflow")  # which takes seconds
             early = held.enter_context(early_ray(args.address))
             from co2l.cli.outcome import print_search
             from co2l.cli.search_progress import SearchProgress, why_more_trials

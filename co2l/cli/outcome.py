@@ -84,7 +84,7 @@ def print_evaluation(
         document = {
             "study": options.study,
             "benchmark": evaluation.benchmark,
-            "method": evaluation.method,
+            "method": evaluation.method_title,
             "tested": [
                 {"values": dict(row.values), "seeds": list(row.seeds), "accuracies": dict(row.accuracies)}
                 for row in result.tested
@@ -97,7 +97,7 @@ def print_evaluation(
     if result.tested:
         scenarios = list(result.tested[0].accuracies)
         probe = result.tested[0].probe
-        table = _table(f"{evaluation.method} on {evaluation.benchmark}: test accuracy (%, {probe}), mean ± std")
+        table = _table(f"{evaluation.method_title} on {evaluation.benchmark}: test accuracy (%, {probe}), mean ± std")
         for heading in ("configuration", "seeds", *map(scenario_title, scenarios)):
             table.add_column(heading, justify="left" if heading == "configuration" else "right")
         for row in result.tested:

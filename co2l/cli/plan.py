@@ -65,7 +65,7 @@ def print_plan(planned: Planned, *, quiet: bool) -> None:
         ]
         if estimate.money is not None:
             rows += [("price", f"{estimate.money:,.2f} at {estimate.price:,.2f} an hour")]
-    print(f"{space.source}: {space.method} on {space.benchmark}, {space.algorithm}")
+    print(f"{space.source}: {space.method_title} on {space.benchmark}, {space.algorithm}")
     for name, text in rows:
         print(f"  {name:<13} {text}")
     if quiet:

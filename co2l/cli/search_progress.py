@@ -31,7 +31,7 @@ class SearchProgress:
         self.watched: set[str] = set()  # trials whose features were looked at
         self.total = trial_count(space)
         count = f"{self.total} {'trial' if self.total == 1 else 'trials'}" if self.total else f"{space.samples} samples"
-        self.title = f"{space.method} on {space.benchmark}, {space.algorithm}, {count}"
+        self.title = f"{space.method_title} on {space.benchmark}, {space.algorithm}, {count}"
         self.ranks = space.split.kind == "search"  # an evaluation compares no seeds
         self.before, self.began = 0, -1.0  # trials that had ended when the first one of this process began, and when
         self.shown: tuple[int, Counter[Status]] | None = None  # what the last line counted

@@ -135,7 +135,7 @@ def _studies(studies: Sequence[StoredStudy]) -> Table:
                 Item(f"`{study.name}`"),
                 Item(study.kind),
                 Item(benchmark_name(study.space.benchmark)),
-                Item(study.space.method),
+                Item(study.space.method_title),
                 *(Item(str(n), "plain" if n or i == 0 else "muted") for i, n in enumerate(counts)),
                 Item(str(len(study.space.seeds))),
             )

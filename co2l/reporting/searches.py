@@ -38,7 +38,7 @@ def _table(study: StoredStudy, choice: Choice) -> Table:
     printed = [_printed(space, each, chosen) for each in chosen]
     names = [name for name in space.axes if name not in groups]
     names += [name for name in dict.fromkeys(name for each in printed for name in each) if name not in names]
-    tried = paper().tried(PROXIES.get(space.benchmark, space.benchmark)) if space.method == "co2l" else {}
+    tried = paper().tried(PROXIES.get(space.benchmark, space.benchmark)) if space.method_title == "co2l" else {}
     rows = []
     for name in names:
         items = [Item(name), Item(_axis(space.axes.get(name), chosen[0].settings.get(name)))]
@@ -67,14 +67,14 @@ def _table(study: StoredStudy, choice: Choice) -> Table:
         more = f" and {len(choice.left_out) - LISTED} more" if len(choice.left_out) > LISTED else ""
         notes.append(f"Not among the candidates: {'; '.join(choice.left_out[:LISTED])}{more}.")
     notes += [f"Nothing selected for {line}." for line in choice.missing]
-    title = f"Study `{study.name}`: {space.method} on {benchmark_name(space.benchmark)}"
+    title = f"Study `{study.name}`: {space.method_title} on {benchmark_name(space.benchmark)}"
     return Table(title, tuple(columns), tuple(rows), words=2, notes=tuple(notes))
 
 
 def _printed(space: Space, each: Selected, all_of_them: Sequence[Selected]) -> dict[str, Any]:
     sizes = [other.settings.get("buffer_size", 0) for other in all_of_them]  # the bounds have no buffer
     benchmark, buffer = counterpart(space.benchmark, each.settings.get("buffer_size", 0), sizes)
-    return paper().chosen(benchmark, space.method, buffer)
+    return paper().chosen(benchmark, space.method_of(each.values), buffer)
 
 
 def _axis(axis: tuple[Any, ...] | Range | None, fixed: object) -> str:

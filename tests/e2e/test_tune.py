@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from commands import environment
+from commands import call_here, environment
 from mlflow import MlflowClient
 from searches import (
     NAIVE,
@@ -105,6 +105,29 @@ def test_a_search_that_grows_runs_only_what_is_new(folder: Path, undisturbed: Un
     assert (parent.data.params["eta"], parent.data.tags["grown.eta"]) == ("0.01", "0.005, 0.01")
     write_space(folder, axes=axes)
     assert "use --study NEW, which reuses stored stages" in refusal(folder)
+
+
+def test_two_methods_in_one_space_to_their_test_accuracy(folder: Path, shared_ray: None) -> None:
+    write_space(
+        folder,
+        settings={"epochs": 2},
+        axes={"method": ["er", "derpp"], "buffer_size": [20, 40]},
+        methods={"derpp": {"alpha": 0.2}},
+        selection={"per": ["method"]},
+    )
+    outcome = tune_here(folder)
+    assert [(each["method"], each["settings"].get("alpha")) for each in outcome["selected"]] == [
+        ("er", None),
+        ("derpp", 0.2),
+    ]
+    check_complete(folder / "runs", trials=4)
+    _, children = runs(f"sqlite:///{folder}/runs/mlflow.db")
+    assert sorted(run.data.params["method"] for run in children) == ["derpp", "derpp", "er", "er"]
+    tested = call_here("co2l.evaluate", "--study", "small", "--seeds", "1", "--json", cwd=folder)
+    assert tested.returncode == 0, tested.stderr
+    rows = json.loads(tested.stdout)["tested"]
+    assert [row["values"]["variant"] for row in rows] == ["method=er", "method=derpp"]
+    assert all(row["accuracies"]["task_il"][0] > 50 for row in rows)
 
 
 def test_more_than_any_node_has(folder: Path, shared_ray: None) -> None:

@@ -25,8 +25,7 @@ from co2l.search.space.space import Space, Trial
 
 def accuracy(trial: Trial, finished_tasks: int) -> float:
     """In percent: smooth in the logarithm of each setting, lower after every task, and a little different by seed."""
-    settings = trial.config.settings.model_dump()
-    numbers = {name: float(settings[name]) for name in trial.values if not isinstance(settings[name], bool | str)}
+    numbers = {name: float(value) for name, value in trial.values.items() if not isinstance(value, bool | str)}
     bend = sum(math.cos(3 * math.log(1e-6 + abs(number)) + len(name)) for name, number in numbers.items())
     wobble = math.sin(12.9898 * trial.seed + bend) / 10
     return 50 + 40 * math.tanh(bend / (1 + len(numbers))) / math.sqrt(finished_tasks) + wobble

@@ -66,7 +66,7 @@ class Selected:
     def as_dict(self, space: Space) -> dict[str, Any]:
         return {
             "benchmark": space.benchmark,
-            "method": space.method,
+            "method": space.method_of(self.values),
             "settings": dict(self.settings),
             "score": self.score,
             "accuracies": dict(self.accuracies),

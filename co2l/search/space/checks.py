@@ -15,7 +15,7 @@ from co2l.learning.config import STREAM
 from co2l.learning.methods import METHODS, configure
 from co2l.learning.metrics import scenarios
 from co2l.search.algorithms.registry import algorithm_of
-from co2l.search.space.document import MOST_TRIALS, VARIANT, Document, EarlyStop, Range, Selection, Value
+from co2l.search.space.document import METHOD, MOST_TRIALS, VARIANT, Document, EarlyStop, Range, Selection, Value
 
 if TYPE_CHECKING:
     from co2l.learning.config import RunConfig
@@ -28,8 +28,7 @@ def checked(space: S) -> S:
     """The space with its values as the settings take them; an error names the file, the key and what would be right."""
     if space.benchmark not in BENCHMARKS:
         raise unknown("benchmark", space.benchmark, BENCHMARKS, where=f"{space.source}: benchmark")
-    if space.method not in METHODS:
-        raise unknown("method", space.method, METHODS, where=f"{space.source}: method")
+    _check_methods(space)
     if not (space.axes or space.variants):
         what = "nothing is listed" if "axes" in space.model_fields_set else "the key 'axes' is missing"
         where = f"{space.source}: axes" if "axes" in space.model_fields_set else space.source
@@ -46,32 +45,74 @@ def checked(space: S) -> S:
     return space.model_copy(update={"early_stop": _checked_early_stop(space)})
 
 
-def _check_names(space: Space) -> None:
-    fields = METHODS[space.method].settings_type.model_fields
-    variants = {f"variants.{name}": settings for name, settings in space.variants.items()}
-    for section, names in {"settings": space.settings, "axes": space.axes, **variants}.items():
+def _check_methods(space: Space) -> None:
+    """Those that are tried exist, wherever they are named."""
+    listed = space.axes.get(METHOD, ())
+    if isinstance(listed, Range):
+        raise Co2lError(
+            "methods have no range", where=f"{space.source}: axes.{METHOD}", fix="list them, as [er, derpp]"
+        )
+    if listed and space.method != Document.model_fields[METHOD].default:
+        raise Co2lError("method is an axis too", where=f"{space.source}: method", fix="keep it in one of the two")
+    named = {f"axes.{METHOD}": listed, "methods": space.methods, METHOD: (space.method,)}
+    named |= {f"variants.{name}": (each[METHOD],) for name, each in space.variants.items() if METHOD in each}
+    for section, names in named.items():
         for name in names:
-            if section == "axes" and name == VARIANT and space.variants:
+            if name not in METHODS:
+                raise unknown("method", str(name), METHODS, where=f"{space.source}: {section}")
+    if space.methods and not listed:
+        fix = f"add axes: {{{METHOD}: [{', '.join(space.methods)}]}}, or move them to settings"
+        raise Co2lError("no method is an axis", where=f"{space.source}: methods", fix=fix)
+
+
+def _sections(space: Space) -> dict[str, tuple[Mapping[str, Any], tuple[str, ...]]]:
+    """Every part of the file that names settings, and the methods that have to know them."""
+    variants = {
+        f"variants.{name}": (settings, (space.method_of({VARIANT: name}),))
+        for name, settings in space.variants.items()
+        if METHOD not in space.axes
+    }
+    methods = {f"methods.{name}": (settings, (name,)) for name, settings in space.methods.items()}
+    tried = space.methods_tried
+    return {"settings": (space.settings, tried), "axes": (space.axes, tried), **variants, **methods}
+
+
+def _check_names(space: Space) -> None:
+    for section, (names, methods) in _sections(space).items():
+        for name, method in itertools.product(names, methods):
+            fields = METHODS[method].settings_type.model_fields
+            named = (section == "axes" and name == VARIANT and space.variants) or (
+                section != "settings" and name == METHOD
+            )
+            if name in fields or named:
                 continue
             where = f"{space.source}: {section}.{name}"
-            owners = [other for other, kind in METHODS.items() if name in kind.settings_type.model_fields]
             if name in ("seed", "seeds"):
                 raise Co2lError("a seed is not a setting", where=where, fix="list them under the key seeds, as [0, 1]")
-            if name not in fields and owners:
-                fix = f"remove it, or set method to {' or '.join(owners)}"
-                raise Co2lError(f"'{name}' is not a setting of method '{space.method}'", where=where, fix=fix)
-            if name not in fields:
+            owners = [other for other, kind in METHODS.items() if name in kind.settings_type.model_fields]
+            if not owners:
                 raise unknown("setting", name, fields, where=f"{space.source}: {section}")
+            know = [other for other in space.methods_tried if other in owners]
+            fix = f"remove it, or set method to {' or '.join(owners)}"
+            fix = f"give it under methods.{know[0]} alone" if know else fix
+            raise Co2lError(f"'{name}' is not a setting of method '{method}'", where=where, fix=fix)
+    _check_once(space)
+
+
+def _check_once(space: Space) -> None:
+    """Every setting is given in one part of the file, and has one value unless it is an axis."""
+    parts = {f"variants.{name}": settings for name, settings in space.variants.items()}
+    parts |= {f"methods.{name}": settings for name, settings in space.methods.items()}
     if space.variants:
         listed = space.axes[VARIANT]
         for name in ("a range",) if isinstance(listed, Range) else map(str, listed):
             if name not in space.variants:
                 raise unknown("variant", name, space.variants, where=f"{space.source}: axes.{VARIANT}")
-    for section, settings in {"axes": space.axes, **variants}.items():
+    for section, settings in {"axes": space.axes, **parts}.items():
         for name in space.settings.keys() & settings.keys():
             where = f"{space.source}: {section}.{name}"
             raise Co2lError(f"{name} is fixed under settings too", where=where, fix="keep it in one of the two")
-    for section, settings in {"settings": space.settings, **variants}.items():
+    for section, settings in {"settings": space.settings, **parts}.items():
         for name, value in settings.items():
             where = f"{space.source}: {section}.{name}"
             if section != "settings" and name in space.axes:
@@ -119,7 +160,7 @@ def _checked_axes(space: Space) -> dict[str, tuple[Value, ...] | Range]:
         if isinstance(axis, Range):
             axes[name] = _checked_range(space, name, axis, first, where)
             continue
-        values = list(axis) if name == VARIANT else [_taken(space, {**first, name: value}, name) for value in axis]
+        values = list(axis) if name in (VARIANT, METHOD) else [_taken_by_all(space, first, name, v) for v in axis]
         seen: set[Value] = set()
         for value in values:
             if value in seen:
@@ -136,7 +177,8 @@ def _checked_variants(space: Space, axes: Mapping[str, tuple[Value, ...] | Range
     found: dict[RunConfig, str] = {}
     for name, settings in space.variants.items():
         point = {**first, VARIANT: name}
-        variants[name] = {setting: _taken(space, point, setting) for setting in settings}
+        taken = {setting: _taken(space, point, setting) for setting in settings if setting != METHOD}
+        variants[name] = {**settings, **taken}
         same = found.setdefault(space.trial(point, 0).config, name)
         if same != name:
             where = f"{space.source}: variants.{name}"
@@ -145,7 +187,7 @@ def _checked_variants(space: Space, axes: Mapping[str, tuple[Value, ...] | Range
 
 
 def _checked_range(space: Space, name: str, axis: Range, first: Mapping[str, Value], where: str) -> Range:
-    low, high = (_taken(space, {**first, name: end}, name) for end in (axis.low, axis.high))
+    low, high = (_taken_by_all(space, first, name, end) for end in (axis.low, axis.high))
     if isinstance(low, bool | str) or isinstance(high, bool | str):
         raise Co2lError(f"{name} is not a number and has no range", where=where, fix="list its values")
     if low >= high:
@@ -156,6 +198,13 @@ def _checked_range(space: Space, name: str, axis: Range, first: Mapping[str, Val
     return Range(low=low, high=high, log=axis.log)
 
 
+def _taken_by_all(space: Space, first: Mapping[str, Value], name: str, value: Any) -> Any:
+    """The value of an axis as the methods take it, each of which has to."""
+    for method in space.methods_tried if METHOD in space.axes else ():
+        _taken(space, {**first, METHOD: method, name: value}, name)
+    return _taken(space, {**first, name: value}, name)
+
+
 def _taken(space: Space, values: Mapping[str, Any], name: str) -> Any:
     """The value of setting `name` as the method takes it at this point of the space."""
     given = space.given(values)
@@ -164,7 +213,7 @@ def _taken(space: Space, values: Mapping[str, Any], name: str) -> Any:
             where = f"{space.source}: axes.{each}"
             raise Co2lError(f"{reprlib.repr(value)} is not one value", where=where, fix="list plain values")
     try:
-        settings = configure(space.benchmark, space.method, given).settings
+        settings = configure(space.benchmark, space.method_of(values), given).settings
     except Co2lError as error:
         raise _located(error, space, values) from None
     for each, value in given.items():
@@ -179,8 +228,9 @@ def _taken(space: Space, values: Mapping[str, Any], name: str) -> Any:
 
 def _section(space: Space, name: str, values: Mapping[str, Any]) -> str | None:
     """Where the file sets `name` at this point of the space, if it does."""
-    variant = values.get(VARIANT, "")
+    variant, method = values.get(VARIANT, ""), space.method_of(values)
     sections = {"axes": space.axes, "settings": space.settings, f"variants.{variant}": space.variants.get(variant, {})}
+    sections[f"methods.{method}"] = space.methods.get(method, {})
     return next((section for section, names in sections.items() if name in names), None)
 
 
@@ -227,10 +277,11 @@ def _checked_early_stop(space: Space) -> EarlyStop | None:
     """With its rungs; by default there is one after every task but the first, which many share, and the last."""
     if space.early_stop is None:
         return None
-    if METHODS[space.method].jointly:
-        what = f"early stopping compares the accuracies after each task, and {space.method} learns all tasks at once"
+    for method in (name for name in space.methods_tried if METHODS[name].jointly):
+        what = f"early stopping compares the accuracies after each task, and {method} learns all tasks at once"
         raise Co2lError(what, where=f"{space.source}: early_stop", fix="set early_stop to off")
-    of_variants = (settings.get("matrix_probe") for settings in space.variants.values())
+    together = (*space.variants.values(), *space.methods.values())
+    of_variants = (settings.get("matrix_probe") for settings in together)
     if "none" in (space.settings.get("matrix_probe"), *(space.axes.get("matrix_probe") or ()), *of_variants):
         fix = "leave matrix_probe out, or set early_stop to off"
         what = "early stopping compares the accuracies after each task, and matrix_probe none measures none"
@@ -246,6 +297,6 @@ def _checked_early_stop(space: Space) -> EarlyStop | None:
 def _fewest_tasks(space: Space) -> int:
     """Of the streams that trials learn."""
     some = space.any_trial()
-    varied = {name: space.axes[name] for name in ("tasks", VARIANT) if name in space.axes}
+    varied = {name: space.axes[name] for name in ("tasks", VARIANT, METHOD) if name in space.axes}
     points = [dict(zip(varied, values, strict=True)) for values in itertools.product(*varied.values())]
     return min(space.trial({**some.values, **point}, some.seed).config.settings.tasks for point in points)

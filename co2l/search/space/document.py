@@ -35,6 +35,7 @@ from co2l.plain_yaml import read_yaml
 Value = bool | int | float | str
 MOST_TRIALS = 1_000_000
 VARIANT = "variant"  # the axis whose values are the names of the variants
+METHOD = "method"  # the axis whose values are the names of methods; a variant may name one too
 
 
 class Part(BaseModel):
@@ -139,6 +140,9 @@ Axis = Annotated[
 class Document(Part):
     benchmark: str = Field(description="the name of a task stream, as seq_cifar10")
     method: str = Field("co2l", description="the name of a method, as co2l")
+    methods: dict[str, dict[str, Any]] = Field(
+        {}, description="settings of the methods on the axis method, as {er: {eta: 0.1}, derpp: {alpha: 0.2}}"
+    )
     settings: dict[str, Any] = Field({}, description="settings with one value each, as {E_0: 500}")
     variants: dict[str, dict[str, Any]] = Field(
         {}, description="settings to try together, by name, as {no IRD: {distillation: none}, IRD: {distillation: ird}}"

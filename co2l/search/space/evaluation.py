@@ -13,7 +13,7 @@ from typing import Any
 from co2l.data.streams import Split
 from co2l.errors import Co2lError
 from co2l.learning.results import Chosen
-from co2l.search.space.document import Document
+from co2l.search.space.document import METHOD, Document
 from co2l.search.space.naming import named
 from co2l.search.space.space import Space, parse
 
@@ -40,7 +40,7 @@ def of_space(space: Space, seeds: int) -> Evaluation:
 
 def of_configurations(chosen: Sequence[Chosen], seeds: int, source: str) -> Evaluation:
     """Each as a variant, named by what it was chosen for."""
-    if len({(each.benchmark, each.method) for each in chosen}) != 1:
+    if len({each.benchmark for each in chosen}) != 1:
         mixed = sorted({f"{each.method} on {each.benchmark}" for each in chosen})
         fix = "evaluate each in its own file"
         raise Co2lError(f"mixed configurations: {', '.join(mixed) or 'none'}", where=source, fix=fix)
@@ -53,7 +53,8 @@ def of_configurations(chosen: Sequence[Chosen], seeds: int, source: str) -> Eval
     variants: dict[str, dict[str, Any]] = {}
     for i, each in enumerate(chosen):
         name = named(each.group) or ("chosen" if alone else f"chosen {i + 1}")
-        variants[name] = {setting: value for setting, value in each.settings.items() if setting not in common}
+        method = {METHOD: each.method} if each.method != first.method else {}
+        variants[name] = method | {key: value for key, value in each.settings.items() if key not in common}
     if len(variants) < len(chosen):
         raise Co2lError("two configurations were chosen for the same", where=source, fix="remove one of them")
     document = {"benchmark": first.benchmark, "method": first.method, "settings": common, "variants": variants}

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from co2l.learning.config import RunConfig, Scope
-from co2l.learning.methods import METHODS
 from co2l.search.algorithms.registry import algorithm_of
+from co2l.search.space.document import METHOD
 from co2l.search.space.space import Space, Trial
 
 UNWORKED = ("E_0", "E_t", "epochs", "buffer_size", "class_order")  # how many steps there are, and on which classes
@@ -132,9 +132,12 @@ def work_of(space: Space, trial: Trial) -> dict[str, Any]:
     Batches, networks and losses do; rates and temperatures do not, nor how long a task is trained or evaluated. A
     larger buffer only makes epochs longer.
     """
-    settings, scope = trial.config.settings, METHODS[space.method].settings_type.scope
-    varied = {name: getattr(settings, name) for name in space.varied if scope(name) is not Scope.PROBE}
-    return {name: value for name, value in varied.items() if not isinstance(value, float) and name not in UNWORKED}
+    settings = trial.config.settings
+    known = [name for name in space.varied if name in type(settings).model_fields]
+    varied = {name: getattr(settings, name) for name in known if settings.scope(name) is not Scope.PROBE}
+    method = {METHOD: trial.config.method} if len(space.methods_tried) > 1 else {}
+    work = {name: value for name, value in varied.items() if not isinstance(value, float) and name not in UNWORKED}
+    return {**method, **work}
 
 
 def epochs_of(trial: Trial) -> tuple[int, int]:

@@ -25,7 +25,7 @@ from co2l.errors import Co2lError
 from co2l.learning.config import RunConfig, Scope
 from co2l.learning.methods import METHODS, configure
 from co2l.search.space.checks import checked, countless
-from co2l.search.space.document import VARIANT, Document, Range, Value, read, shaped
+from co2l.search.space.document import METHOD, VARIANT, Document, Range, Value, read, shaped
 
 Configuration = tuple[tuple[str, Value], ...]  # what is selected as one: all axes but those that are averaged over
 
@@ -118,16 +118,34 @@ class Space(Document):
         if values.keys() != self.axes.keys():
             raise Co2lError(f"a trial needs one value for each of {', '.join(self.axes)}", where=self.source)
         given = self.given(values)
-        config = configure(self.benchmark, self.method, given, seed=seed, split=self.split, where=self.source)
-        settings = config.settings
-        taken = {name: values[name] if name == VARIANT else getattr(settings, name) for name in self.axes}
-        prefix = (seed, *(getattr(settings, name) for name in self._first))
-        return Trial(taken, config, prefix, (*prefix, *(getattr(settings, name) for name in self._later)))
+        method = self.method_of(values)
+        config = configure(self.benchmark, method, given, seed=seed, split=self.split, where=self.source)
+        settings, (first, later) = config.settings, self._read_by[method]
+        taken = {name: values[name] if name in (VARIANT, METHOD) else getattr(settings, name) for name in self.axes}
+        prefix = (seed, method, *(getattr(settings, name) for name in first))
+        return Trial(taken, config, prefix, (*prefix, *(getattr(settings, name) for name in later)))
+
+    def method_of(self, values: Mapping[str, Any]) -> str:
+        """The method at a point of the axes."""
+        chosen: str = {METHOD: self.method, **self.variants.get(values.get(VARIANT, ""), {}), **values}[METHOD]
+        return chosen
+
+    @property
+    def methods_tried(self) -> tuple[str, ...]:
+        if METHOD in self.axes:
+            return tuple(map(str, self._listed(METHOD)))
+        return tuple(dict.fromkeys(self.method_of({VARIANT: name}) for name in self.variants)) or (self.method,)
+
+    @property
+    def method_title(self) -> str:
+        """All methods tried, as a title names them."""
+        return ", ".join(self.methods_tried)
 
     def given(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The settings at a point of the axes, without the method's defaults."""
-        together = self.variants[values[VARIANT]] if VARIANT in values else {}
-        return {**self.settings, **together, **{name: value for name, value in values.items() if name != VARIANT}}
+        together = {**self.methods.get(self.method_of(values), {}), **self.variants.get(values.get(VARIANT, ""), {})}
+        settings = {**self.settings, **together, **values}
+        return {name: value for name, value in settings.items() if name not in (VARIANT, METHOD)}
 
     def draw(self, rng: random.Random) -> dict[str, Value]:
         """A value at random for every axis that the selection does not average over; `trials_of` adds those."""
@@ -139,21 +157,20 @@ class Space(Document):
 
     @functools.cached_property
     def varied(self) -> tuple[str, ...]:
-        """The settings in which trials differ: those of the axes, and those of the variants."""
-        of_variants = (name for settings in self.variants.values() for name in settings)
-        return tuple(dict.fromkeys([*(name for name in self.axes if name != VARIANT), *of_variants]))
+        """The settings in which trials differ: those of the axes, of the variants and of single methods."""
+        together = (name for settings in (*self.variants.values(), *self.methods.values()) for name in settings)
+        return tuple(name for name in dict.fromkeys([*self.axes, *together]) if name not in (VARIANT, METHOD))
 
     @functools.cached_property
-    def _first(self) -> tuple[str, ...]:
-        return self._read_in(Scope.EVERY, Scope.FIRST)
-
-    @functools.cached_property
-    def _later(self) -> tuple[str, ...]:
-        return self._read_in(Scope.LATER)
-
-    def _read_in(self, *scopes: Scope) -> tuple[str, ...]:
-        scope = METHODS[self.method].settings_type.scope
-        return tuple(name for name in self.varied if scope(name) in scopes)
+    def _read_by(self) -> dict[str, tuple[list[str], list[str]]]:
+        """Of the varied settings, by method: those that the first stage reads, and those that only later ones do."""
+        read = {}
+        for method in self.methods_tried:
+            kind = METHODS[method].settings_type
+            scopes = {name: kind.scope(name) for name in self.varied if name in kind.model_fields}
+            first = [name for name, scope in scopes.items() if scope in (Scope.EVERY, Scope.FIRST)]
+            read[method] = first, [name for name, scope in scopes.items() if scope is Scope.LATER]
+        return read
 
     def with_settings(self, values: Mapping[str, Any], *, where: str = "--set") -> Self:
         """The space with settings overridden: an axis keeps the value as its only one; a list is a new axis."""
@@ -177,8 +194,10 @@ class Space(Document):
 
     def canonical(self) -> dict[str, Any]:
         """What the results depend on, defaults included: not how many samples, on what, or how often retried."""
-        plain = self.model_dump(mode="json", exclude={"samples", "resources", "retries", "settings", "variants"})
-        some = self.any_trial()
+        left_out = {"samples", "resources", "retries", "settings", "variants", "methods"}
+        plain, some = self.model_dump(mode="json", exclude=left_out), self.any_trial()
+        if len(self.methods_tried) > 1 or METHOD in self.axes:
+            return {**plain, "settings": {}, **self._of_methods(some)}
         if self.variants:
             together = {name for settings in self.variants.values() for name in settings}
             trials = {name: self.trial({**some.values, VARIANT: name}, some.seed) for name in self.variants}
@@ -186,6 +205,19 @@ class Space(Document):
                 name: trial.config.settings.model_dump(mode="json", include=together) for name, trial in trials.items()
             }
         return {**plain, "settings": some.config.settings.model_dump(mode="json", exclude=set(self.varied))}
+
+    def _of_methods(self, some: Trial) -> dict[str, Any]:
+        """The canonical form of what differs by method: all settings that are on no axis, for each that is named."""
+
+        def complete(point: Mapping[str, Value]) -> dict[str, Any]:
+            settings = self.trial({**some.values, **point}, some.seed).config.settings
+            return settings.model_dump(mode="json", exclude=set(self.axes))
+
+        variants = {
+            name: {METHOD: self.method_of({VARIANT: name}), **complete({VARIANT: name})} for name in self.variants
+        }
+        methods = {name: complete({METHOD: name}) for name in (self.methods_tried if METHOD in self.axes else ())}
+        return {"variants": variants, "methods": methods}
 
     def any_trial(self) -> Trial:
         first = {name: axis.low if isinstance(axis, Range) else axis[0] for name, axis in self.axes.items()}
@@ -220,6 +252,8 @@ def grown(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]
     old, new = before["axes"], after["axes"]
     axes = {name: new[name] if name in new and _holds(new[name], axis) else axis for name, axis in old.items()}
     more = {"seeds": after["seeds"]} if _holds(after.get("seeds"), before.get("seeds")) else {}
+    if before.get("methods"):
+        more["methods"] = {**after.get("methods", {}), **before["methods"]}
     return {**before, "axes": axes, **more}
 
 

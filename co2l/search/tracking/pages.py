@@ -51,7 +51,7 @@ def study_params(space: Space, logged: Mapping[str, str]) -> tuple[dict[str, str
     """
     plain = space.canonical()
     of_search = ("algorithm", "objective", "seeds", "early_stop")  # `objective` is also a setting
-    about = {"benchmark": plain["benchmark"], "method": plain["method"]}
+    about = {"benchmark": plain["benchmark"], "method": space.method_title}
     about |= {f"search.{name}": plain[name] for name in of_search if plain.get(name) is not None}
     axes = {name: _tried(axis) for name, axis in space.axes.items()}
     params = {name: short(value)[:6000] for name, value in {**about, **plain["settings"], **axes}.items()}
@@ -81,7 +81,7 @@ def search_note(space: Space, selected: Sequence[Selected], figures: Iterable[st
     tried = ", ".join(f"`{name}`" for name in space.axes)
     share = f"{space.validation.fraction:.0%} of the training data"
     seeds = f"{len(space.seeds)} seed{'s' if len(space.seeds) > 1 else ''} each"
-    about = f"**{space.method}** on **{space.benchmark}**: {space.algorithm} over {tried}, {seeds}."
+    about = f"**{space.method_title}** on **{space.benchmark}**: {space.algorithm} over {tried}, {seeds}."
     by = f" after the last task, by the {selected[0].probe}" if selected else ""
     how = f"Accuracies on {share}{by}."
     drawn = [name for name in FIGURES if name in set(figures)]
@@ -101,7 +101,7 @@ def evaluation_note(space: Space, rows: Sequence[SeedSummary]) -> str:
     return _note(
         _table(heads, lines) if rows else "No test accuracy yet.",
         "[All seeds](table:)",
-        f"**{space.method}** on **{space.benchmark}**, trained on the full training set."
+        f"**{space.method_title}** on **{space.benchmark}**, trained on the full training set."
         " Files: `tested.csv`, `trials.csv`.",
     )
 
@@ -111,8 +111,8 @@ def model_note(space: Space, name: str) -> str:
     of = BENCHMARKS[space.benchmark]
     channels, height, width = of.image_shape
     return _note(
-        f"**{space.method}** on **{space.benchmark}**, trained on the full training set: {of.num_classes} classes. "
-        "A version for each tested configuration, from its first seed, whatever its accuracy.",
+        f"**{space.method_title}** on **{space.benchmark}**, trained on the full training set: {of.num_classes} "
+        "classes. A version for each tested configuration, from its first seed, whatever its accuracy.",
         f'`mlflow.pytorch.load_model("models:/{name}@selected")` takes raw images, bytes '
         f"[N, {channels}, {height}, {width}], and returns probabilities [N, {of.num_classes}].",
     )
@@ -125,7 +125,7 @@ def version_note(space: Space, trial: Trial, tested: SeedSummary) -> str:
     seeds = f"{len(tested.seeds)} seed{'s' if len(tested.seeds) > 1 else ''}"
     listed = " ".join(f"`{name}={short(value)}`" for name, value in settings.items())
     return _note(
-        f"{accuracies}: test accuracy (%, {tested.probe}) of {_plain(tested.name) or space.method} over {seeds}. "
+        f"{accuracies}: test accuracy (%, {tested.probe}) of {_plain(tested.name) or space.method_title} over {seeds}. "
         f"This version is seed {trial.seed}.",
         f"Settings: {listed}",
     )

@@ -121,7 +121,7 @@ class TrackedStudy:
         studies = self._search(f"tags.`co2l.kind` = '{self.kind}'")
         found = next((run for run in studies if tags.items() <= run.data.tags.items()), None)
         if found is None:
-            tags |= {"co2l.method": self.space.method, "co2l.algorithm": str(self.space.algorithm)}
+            tags |= {"co2l.method": self.space.method_title, "co2l.algorithm": str(self.space.algorithm)}
             found = self.client.create_run(self.experiment, tags=tags, run_name=self.study)
         self.parent = found.info.run_id
         self.page = table_address(self.experiment, self.parent)
