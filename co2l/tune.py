@@ -48,7 +48,7 @@ def parser() -> argparse.ArgumentParser:
     what = p.add_argument_group("what to search")
     what.add_argument("--space", metavar="FILE", help="search space, such as search_spaces/seq_digits.yaml")
     what.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="override a setting; repeatable")
-    what.add_argument("--algorithm", metavar="NAME", help=f"instead of the space's: {', '.join(ALGORITHMS)}")
+    what.add_argument("--algorithm", metavar="NAME", help=f"instead of the space's: {', '.join(ALGORITHMS.own())}")
     what.add_argument("--samples", type=COUNT, metavar="N", help="how many configurations to draw; not for a grid")
     what.add_argument("--early-stop", choices=["on", "off"], help="stop weak trials at task boundaries")
     what.add_argument("--seed", type=whole(0, SEED), default=0, help="seed of the algorithm (default: 0)")
@@ -219,8 +219,8 @@ def _check(args: argparse.Namespace) -> None:
             check_name(name, f"--{flag}")
     if not (args.space or args.follow or args.stop):
         raise Co2lError("no space is given", fix="add --space FILE, such as search_spaces/seq_digits.yaml")
-    if args.algorithm and args.algorithm not in ALGORITHMS:
-        raise unknown("algorithm", args.algorithm, ALGORITHMS, where="--algorithm")
+    if args.algorithm:
+        ALGORITHMS.find(args.algorithm, where="--algorithm")
     if args.submit is not None and args.plan:
         raise Co2lError("--plan runs here, not on the cluster", fix="leave out --submit")
     for flag in ("measure", "on"):

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
 from co2l.data.augmentation import Augmentation
+from co2l.data.cache import Arrays
 from co2l.data.class_order import FIXED, ClassOrder, classes_in_order
-from co2l.errors import Co2lError, unknown
+from co2l.data.sources.reading import Part
+from co2l.errors import Co2lError
+from co2l.plugins import Registry
 
 
 @dataclass(frozen=True)
@@ -19,7 +24,7 @@ class Benchmark:
     """A stream of tasks: each brings new classes (`scenario` "class") or the same ones rotated ("domain")."""
 
     name: str
-    source: str  # the dataset, by its name in co2l.data.sources
+    source: str | Callable[[Path, Part], Arrays]  # the dataset: a name in co2l.data.sources, or what reads a part of it
     scenario: Literal["class", "domain"]
     tasks: int
     classes_per_task: int
@@ -31,6 +36,8 @@ class Benchmark:
     examples: int = 0  # of the training set, for estimates without the data; 0 if that is not known
     rotation: Literal["nearest", "bilinear"] = "nearest"  # domain only
     class_order: tuple[int, ...] = ()  # the stream's class i is the dataset's class_order[i]; empty: they are the same
+    # settings that suit it, whatever the method; each method takes those that it has
+    defaults: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @property
     def plain(self) -> bool:
@@ -57,7 +64,13 @@ class Benchmark:
         """The dataset's classes of these classes of the stream."""
         return torch.tensor(self.class_order, device=labels.device)[labels] if self.class_order else labels
 
+    @property
+    def first_task(self) -> int:
+        """About how many training examples the first task has; 0 if that is not known."""
+        return self.examples if self.scenario == "domain" else self.examples // self.tasks
 
+
+_DIGITS = dict(encoder="digits_conv", epochs=10, E_0=20, E_t=10, probe_epochs=20, buffer_size=100)
 _ALL = [
     Benchmark(
         name="seq_cifar10",
@@ -71,6 +84,7 @@ _ALL = [
         std=(0.2023, 0.1994, 0.2010),
         augmentation=Augmentation(crop_scale=(0.2, 1.0), flip=0.5, jitter=0.8, gray=0.2),
         examples=50_000,
+        defaults=dict(encoder="resnet18", epochs=50, augment="shift_flip"),
     ),
     Benchmark(
         name="seq_tiny_imagenet",
@@ -84,6 +98,7 @@ _ALL = [
         std=(0.2770, 0.2691, 0.2821),
         augmentation=Augmentation(crop_scale=(0.1, 1.0), flip=0.5, jitter=0.8, gray=0.2, blur=0.5),
         examples=100_000,
+        defaults=dict(encoder="resnet18", epochs=100, augment="shift_flip"),
     ),
     # Appendix A lists flips and colour for every dataset; the released code only crops digits, as a mirrored
     # digit is another sign or none.
@@ -99,6 +114,7 @@ _ALL = [
         std=(1.0,),
         augmentation=Augmentation(crop_scale=(0.7, 1.0)),
         examples=60_000,
+        defaults=dict(encoder="mnist_conv", epochs=1, batch_size=128, minibatch_size=128, augment="none"),
     ),
     # Not in the paper: small enough to search in minutes, and nothing has to be downloaded.
     Benchmark(
@@ -113,6 +129,7 @@ _ALL = [
         std=(1.0,),
         augmentation=Augmentation(crop_scale=(0.7, 1.0)),
         examples=1_438,
+        defaults=_DIGITS,
     ),
     Benchmark(
         name="r_digits",
@@ -128,15 +145,22 @@ _ALL = [
         examples=1_438,
         # A stroke is one or two of 8 pixels wide: the nearest pixel drops or doubles parts of it.
         rotation="bilinear",
+        defaults=_DIGITS,
     ),
 ]
-BENCHMARKS: dict[str, Benchmark] = {benchmark.name: benchmark for benchmark in _ALL}
+
+
+def _wrong(name: str, thing: object) -> str:
+    if not isinstance(thing, Benchmark):
+        return f"is a {type(thing).__name__} instead of a Benchmark"
+    return "" if thing.name == name else f"calls itself '{thing.name}'"
+
+
+BENCHMARKS: Registry[Benchmark] = Registry("benchmark", {benchmark.name: benchmark for benchmark in _ALL}, _wrong)
 
 
 def benchmark(name: str) -> Benchmark:
-    if name not in BENCHMARKS:
-        raise unknown("benchmark", name, BENCHMARKS)
-    return BENCHMARKS[name]
+    return BENCHMARKS.find(name)
 
 
 def standardise(images: Tensor, benchmark: Benchmark) -> Tensor:

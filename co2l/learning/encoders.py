@@ -13,6 +13,7 @@ from torch.utils.checkpoint import checkpoint
 
 from co2l.data.randomness import derive
 from co2l.learning.cards import Precision
+from co2l.plugins import Registry
 
 M = TypeVar("M", bound=nn.Module)
 
@@ -159,16 +160,27 @@ class Projector(Mixed):
         return self.output(F.relu(self.hidden(x)))  # type: ignore[no-any-return]  # nn.Module returns Any
 
 
-ENCODERS: dict[str, Callable[[tuple[int, int, int], int], Encoder]] = {
+Shape = tuple[int, int, int]
+Build = Callable[[Shape, int], Encoder]  # of the images' shape and the setting `width`
+_OWN: dict[str, Build] = {
     "resnet18": lambda shape, width: ResNet18(shape[0], width),
     "mnist_conv": lambda shape, _: ConvNet(shape, filters=(20, 50), kernel=5, padding=0, dim=500),
     "digits_conv": lambda shape, _: ConvNet(shape, filters=(16, 32), kernel=3, padding=1, dim=64),
 }
+ENCODERS: Registry[Build] = Registry(
+    "encoder", _OWN, lambda _, thing: "" if callable(thing) else "is not a function of shape and width"
+)
+
+
+def suited(shape: Shape) -> str:
+    """The encoder of co2l's own for images of a size that nobody chose one for."""
+    smallest = min(shape[1:])
+    return "resnet18" if smallest >= 32 else "mnist_conv" if smallest >= 16 else "digits_conv"
 
 
 def build_encoder(
     name: str,
-    image_shape: tuple[int, int, int],
+    image_shape: Shape,
     width: int,
     *,
     precision: Precision = "fp32",

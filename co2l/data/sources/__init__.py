@@ -15,7 +15,8 @@ from co2l.data.sources import cifar10, digits, mnist, tiny_imagenet
 from co2l.data.sources.reading import Part
 from co2l.errors import unknown
 
-SOURCES: dict[str, Callable[[Path, Part], Arrays]] = {
+Loader = Callable[[Path, Part], Arrays]
+SOURCES: dict[str, Loader] = {
     "cifar10": cifar10.load,
     "mnist": mnist.load,
     "tiny_imagenet": tiny_imagenet.load,
@@ -28,8 +29,10 @@ def data_root(argument: str | None) -> Path:
     return Path(argument or os.environ.get("CO2L_DATA") or "data").expanduser().absolute()
 
 
-def load(source: str, part: Part, root: Path) -> Arrays:
-    """One part of a dataset, decoded once per data root."""
+def load(source: str | Loader, part: Part, root: Path) -> Arrays:
+    """One part of a dataset, by its name or by what reads it, decoded once per data root."""
+    if callable(source):
+        return source(root.absolute(), part)
     if source not in SOURCES:
         raise unknown("dataset", source, SOURCES)
     return SOURCES[source](root.absolute(), part)

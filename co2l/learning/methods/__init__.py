@@ -7,11 +7,10 @@ from typing import Any
 
 from co2l.data.benchmarks import benchmark as find_benchmark
 from co2l.data.streams import Split
-from co2l.errors import Co2lError, unknown
+from co2l.errors import Co2lError
 from co2l.learning.config import RunConfig, validate
 from co2l.learning.methods.agem import AGEM
 from co2l.learning.methods.base import Method
-from co2l.learning.methods.classifier import ClassifierLearner
 from co2l.learning.methods.co2l import Co2L
 from co2l.learning.methods.der import DER, DERpp
 from co2l.learning.methods.er import ER
@@ -22,9 +21,19 @@ from co2l.learning.methods.gss import GSS
 from co2l.learning.methods.hal import HAL
 from co2l.learning.methods.icarl import ICaRL
 from co2l.learning.methods.joint import Joint
+from co2l.plugins import Registry
 
-BASELINES: tuple[type[ClassifierLearner], ...] = (Joint, Finetune, ER, GEM, AGEM, ICaRL, FDR, GSS, HAL, DER, DERpp)
-METHODS: dict[str, type[Method]] = {"co2l": Co2L, **{kind.name: kind for kind in BASELINES}}
+OWN: tuple[type[Method], ...] = (Co2L, Joint, Finetune, ER, GEM, AGEM, ICaRL, FDR, GSS, HAL, DER, DERpp)
+
+
+def _wrong(name: str, thing: object) -> str:
+    if not (isinstance(thing, type) and issubclass(thing, Method)):
+        return "is not a subclass of Method"
+    called = getattr(thing, "name", None)
+    return "" if called == name else f"calls itself {called!r}: set name = {name!r} in its class"
+
+
+METHODS: Registry[type[Method]] = Registry("method", {kind.name: kind for kind in OWN}, _wrong)
 
 
 def configure(
@@ -38,9 +47,7 @@ def configure(
 ) -> RunConfig:
     """The method's defaults on this benchmark, overridden by `settings`; errors about those name `where` they are."""
     spec = find_benchmark(benchmark)
-    if method not in METHODS:
-        raise unknown("method", method, METHODS)
-    kind = METHODS[method]
+    kind = METHODS.find(method)
     if spec.scenario not in kind.scenarios:
         raise Co2lError(
             f"method '{method}' cannot serve {spec.scenario}-incremental '{benchmark}'",

@@ -17,7 +17,8 @@ from torch import Tensor, nn
 from co2l.data.benchmarks import Benchmark
 from co2l.data.examples import Examples
 from co2l.learning.config import Settings
-from co2l.learning.encoders import Encoder, build_encoder
+from co2l.learning.encoders import Encoder, build_encoder, suited
+from co2l.learning.methods.published import PUBLISHED
 from co2l.learning.schedule import Constant, Schedule
 
 
@@ -32,20 +33,33 @@ def encoder_for(settings: Settings, benchmark: Benchmark) -> Encoder:
     )
 
 
+FEWEST_BATCHES = 8  # of the first task, where a batch size is not chosen for the benchmark
+
+
 class Method(ABC):
+    name: ClassVar[str]
     settings_type: ClassVar[type[Settings]]
     scenarios: ClassVar[frozenset[str]] = frozenset({"class", "domain"})
     jointly: ClassVar[bool] = False  # learns in the last stage only, and there from all tasks' examples at once
 
     @classmethod
-    @abstractmethod
     def defaults(cls, benchmark: Benchmark) -> dict[str, Any]:
-        """The settings this method starts from on a benchmark."""
+        """The settings that this method starts from on a benchmark, where they differ from those of `settings_type`.
+
+        First what suits the benchmark, whatever the method; then what somebody published for the two of them.
+        """
+        fields = cls.settings_type.model_fields
+        suits = {"encoder": suited(benchmark.image_shape), **benchmark.defaults}
+        if benchmark.first_task and "batch_size" not in suits:
+            most = max(2, benchmark.first_task // FEWEST_BATCHES)
+            suits["batch_size"] = min(fields["batch_size"].default, most)
+        published = PUBLISHED.get(cls.name, {}).get(benchmark.name, {})
+        return {**{name: value for name, value in suits.items() if name in fields}, **published}
 
     @classmethod
-    @abstractmethod
     def check(cls, settings: Any, benchmark: Benchmark, *, where: str = "") -> None:
         """Raise Co2lError for settings that are valid one by one but not together on this benchmark."""
+        del settings, benchmark, where
 
     @abstractmethod
     def __init__(self, settings: Any, benchmark: Benchmark, seed: int, device: torch.device) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import torch
 from pydantic import Field
@@ -21,16 +21,16 @@ from co2l.data.randomness import generator_for
 from co2l.learning.config import Every, Probe, Settings
 from co2l.learning.encoders import Encoder, initialised
 from co2l.learning.methods.base import Method, encoder_for
-from co2l.learning.methods.baseline_defaults import defaults_of
 from co2l.learning.optimiser import Optimiser
 from co2l.learning.schedule import Constant
 
 
 class ClassifierSettings(Settings):
+    eta: Every[float] = Field(0.1, gt=0, description="learning rate η")
     momentum: Every[float] = Field(0.0, ge=0, lt=1)
     weight_decay: Every[float] = Field(0.0, ge=0)
     batch_size: Every[int] = Field(32, ge=2, description="examples of the current task per batch")
-    epochs: Every[int] = Field(ge=1, description="epochs of every task")
+    epochs: Every[int] = Field(10, ge=1, description="epochs of every task")
     augment: Every[Literal["views", "shift_flip", "none"]] = Field(
         "views",
         description="learn from random views as Co²L does, from images moved a little and flipped, or plain ones",
@@ -62,16 +62,7 @@ class Network(nn.Sequential):
 
 
 class ClassifierLearner(Method):
-    name: ClassVar[str]
     settings: ClassifierSettings
-
-    @classmethod
-    def defaults(cls, benchmark: Benchmark) -> dict[str, Any]:
-        return defaults_of(cls.name, benchmark.name, cls.settings_type.model_fields)
-
-    @classmethod
-    def check(cls, settings: Any, benchmark: Benchmark, *, where: str = "") -> None:
-        """Nothing: every combination of these settings can be learned with."""
 
     def __init__(self, settings: Any, benchmark: Benchmark, seed: int, device: torch.device) -> None:
         self.settings, self.benchmark, self.seed, self.device = settings, benchmark, seed, device

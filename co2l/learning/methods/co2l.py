@@ -33,15 +33,16 @@ Distillation = Literal["ird", "seed", "mse_embedding", "mse_projection", "none"]
 
 
 class Co2LSettings(ProbeSettings):
-    E_0: First[int] = Field(ge=1, description="epochs of task 1")
-    E_t: Later[int] = Field(ge=1, description="epochs of each later task")
+    eta: Every[float] = Field(0.1, gt=0, description="learning rate η")
+    E_0: First[int] = Field(100, ge=1, description="epochs of task 1")
+    E_t: Later[int] = Field(20, ge=1, description="epochs of each later task")
     buffer_size: Later[Annotated[int, Field(ge=0)] | Literal["unlimited"]] = Field(
         200, union_mode="left_to_right", description="examples kept of past tasks (M)"
     )
     objective: Every[Literal["supcon", "cross_entropy"]] = Field(
         "supcon", description="supcon, or cross_entropy to learn encoder and classifier jointly (Fig. 3)"
     )
-    tau: Every[float] = Field(gt=0, description="temperature τ of the contrastive loss, above 0")
+    tau: Every[float] = Field(0.5, gt=0, description="temperature τ of the contrastive loss, above 0")
     base_temperature: Every[float] = Field(0.07, gt=0, description="scale of the contrastive loss: τ/this")
     reduction: Every[Literal["mean", "sum"]] = Field("mean", description="mean (code) or sum (paper) over views")
     unit_sphere: Every[bool] = Field(True, description="z on the unit sphere (paper) or not (R-MNIST code)")
@@ -60,8 +61,8 @@ class Co2LSettings(ProbeSettings):
     )
     distillation: Later[Distillation] = Field("ird", description="ird, its alternatives of appendix B, or none")
     distill_power: Later[float] = Field(1.0, ge=0, description="distillation power λ")
-    kappa: Later[float] = Field(gt=0, description="temperature κ of the current model's relations, above 0")
-    kappa_star: Later[float] = Field(gt=0, description="temperature κ* of the past model's relations, above 0")
+    kappa: Later[float] = Field(0.2, gt=0, description="temperature κ of the current model's relations, above 0")
+    kappa_star: Later[float] = Field(0.01, gt=0, description="temperature κ* of the past model's relations, above 0")
     past_batchnorm: Later[Literal["batch", "running"]] = Field(
         "batch", description="the past model's BatchNorm statistics"
     )
@@ -78,30 +79,6 @@ class Co2LSettings(ProbeSettings):
         return [self.E_0] + [self.E_t] * (tasks - 1)
 
 
-# The paper's chosen values (appendix, Table 4); digits were chosen here, see docs/reproduction.md.
-CHOSEN: dict[str, dict[str, Any]] = {
-    "seq_cifar10": dict(
-        encoder="resnet18", eta=0.5, tau=0.5, kappa=0.2, kappa_star=0.01, E_0=500, E_t=100, warmup_epochs=10
-    ),
-    "seq_tiny_imagenet": dict(
-        encoder="resnet18", eta=0.1, tau=0.5, kappa=0.1, kappa_star=0.1, E_0=500, E_t=50, warmup_epochs=10,
-        probe_lr=0.1,
-    ),
-    "r_mnist": dict(
-        encoder="mnist_conv", eta=0.01, tau=0.1, kappa=0.2, kappa_star=0.01, E_0=100, E_t=20,
-        buffer_policy="reservoir",
-    ),
-    "seq_digits": dict(
-        encoder="digits_conv", eta=0.01, tau=0.1, kappa=0.1, kappa_star=0.01, E_0=20, E_t=10, batch_size=64,
-        buffer_size=100, probe_epochs=20,
-    ),
-    "r_digits": dict(
-        encoder="digits_conv", eta=0.01, tau=0.1, kappa=0.1, kappa_star=0.01, E_0=20, E_t=10, batch_size=128,
-        buffer_size=100, probe_epochs=20, buffer_policy="reservoir",
-    ),
-}  # fmt: skip
-
-
 class Network(nn.Module):
     """g ∘ f with parameters ψ = (ϑ, φ)."""
 
@@ -111,11 +88,14 @@ class Network(nn.Module):
 
 
 class Co2L(Method):
+    name = "co2l"
     settings_type: ClassVar[type[Settings]] = Co2LSettings
 
     @classmethod
     def defaults(cls, benchmark: Benchmark) -> dict[str, Any]:
-        return CHOSEN[benchmark.name]
+        """With a reservoir where the same classes come in every task, as the released code has on R-MNIST."""
+        policy = {"buffer_policy": "reservoir"} if benchmark.scenario == "domain" else {}
+        return {**policy, **super().defaults(benchmark)}
 
     @classmethod
     def check(cls, settings: Co2LSettings, benchmark: Benchmark, *, where: str = "") -> None:

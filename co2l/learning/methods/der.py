@@ -21,11 +21,11 @@ from co2l.learning.methods.rehearsal import OnlineSettings, Rehearsal
 
 
 class DERSettings(OnlineSettings):
-    alpha: Every[float] = Field(ge=0, description="weight α of keeping the stored logits")
+    alpha: Every[float] = Field(0.5, ge=0, description="weight α of keeping the stored logits")
 
 
 class DERppSettings(DERSettings):
-    beta: Every[float] = Field(ge=0, description="weight β of the replayed examples' cross-entropy")
+    beta: Every[float] = Field(0.5, ge=0, description="weight β of the replayed examples' cross-entropy")
 
 
 class DER(Rehearsal):

@@ -19,7 +19,7 @@ from co2l.learning.methods.rehearsal import Rehearsal, ReplaySettings
 
 
 class FDRSettings(ReplaySettings):
-    alpha: Later[float] = Field(ge=0, description="weight α of the distance to past answers")
+    alpha: Later[float] = Field(1.0, ge=0, description="weight α of the distance to past answers")
 
 
 def function_distance(logits: Tensor, stored: Tensor) -> Tensor:

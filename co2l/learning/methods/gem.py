@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from co2l.data.examples import Examples
-from co2l.learning.config import Later, Settings
+from co2l.learning.config import Every, Later, Settings
 from co2l.learning.gradients import descend_along, gradient, group_gradients
 from co2l.learning.methods.rehearsal import BoundarySettings, EqualTaskShares
 
@@ -19,7 +19,8 @@ SHORTEST = 1e-15  # a gradient below this counts as none; its square is still a 
 
 
 class GEMSettings(BoundarySettings):
-    gamma: Later[float] = Field(ge=0, description="margin γ: how far every past gradient is followed at least")
+    eta: Every[float] = Field(0.03, gt=0, description="learning rate η")
+    gamma: Later[float] = Field(0.5, ge=0, description="margin γ: how far every past gradient is followed at least")
     # of the original code: tasks known by heart, whose gradients are shorter than its root, then hardly constrain
     ridge: Later[float] = Field(1e-3, ge=0, description="on the diagonal of the quadratic program")
 

@@ -27,7 +27,7 @@ LEAST_SCORE = 1e-6  # an exactly opposite gradient scores 0, and a slot must hav
 
 
 class GSSSettings(OnlineSettings):
-    gmbs: Every[int] = Field(ge=1, description="buffered examples whose gradients a batch is compared with")
+    gmbs: Every[int] = Field(32, ge=1, description="buffered examples whose gradients a batch is compared with")
     nb: Every[int] = Field(1, ge=1, description="steps per batch, each with another replayed minibatch")
 
 

@@ -29,9 +29,11 @@ ANCHOR_STEPS = 100
 
 
 class HALSettings(OnlineSettings):
-    hal_lambda: Later[float] = Field(ge=0, description="weight λ of keeping the predictions on anchors")
-    beta: Every[float] = Field(ge=0, le=1, description="β: how slowly the mean feature φ follows")
-    gamma: Later[float] = Field(ge=0, description="weight γ of an anchor's distance to φ (α in the Co²L paper's table)")
+    hal_lambda: Later[float] = Field(0.1, ge=0, description="weight λ of keeping the predictions on anchors")
+    beta: Every[float] = Field(0.5, ge=0, le=1, description="β: how slowly the mean feature φ follows")
+    gamma: Later[float] = Field(
+        0.1, ge=0, description="weight γ of an anchor's distance to φ (α in the Co²L paper's table)"
+    )
     buffer_policy: Annotated[Every[Literal["ring", "reservoir"]], Keyed.IF_CHANGED] = Field(
         "ring", description="ring: the latest M/T of each task (paper); reservoir: of all seen (release)"
     )

@@ -28,6 +28,7 @@ from co2l.learning.probe import ENCODING_BATCH
 
 
 class ICaRLSettings(SequentialSettings):
+    weight_decay: Every[float] = Field(1e-5, ge=0)
     buffer_size: Every[int] = Field(200, ge=1, description=M)  # the first task is already evaluated by its exemplars
 
 

@@ -2,8 +2,8 @@
 
 A space names its algorithm, with options if there are any: `algorithm: tpe`, or `algorithm: {name: gp,
 n_startup_trials: 8}`. Another sampler of Optuna is one line at the end of this module; an algorithm of your own is a
-class with the attributes and the method of `Algorithm`, and a call of `register`. Every algorithm has to pass the
-conformance suite in `tests/search/algorithms`.
+class with the attributes and the method of `Algorithm`, which a plug-in adds (`co2l.plugins`). Every algorithm has to
+pass the conformance suite in `tests/search/algorithms`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import importlib.util
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from co2l.errors import Co2lError, unknown
+from co2l.errors import Co2lError
+from co2l.plugins import Registry
 
 if TYPE_CHECKING:  # the space asks for its algorithm while it is checked: at run time nothing here needs the space
     from co2l.search.record.entries import Entry
@@ -44,21 +45,12 @@ class Maker(Protocol):
     def __call__(self, space: Space, **options: Value) -> Algorithm: ...
 
 
-ALGORITHMS: dict[str, Maker] = {}
-
-
-def register(name: str, make: Maker) -> None:
-    """Make an algorithm available to spaces under a name."""
-    ALGORITHMS[name] = make
-
-
 def algorithm_of(space: Space) -> Algorithm:
     """The algorithm that a space names, with its options; an error says which names, options or packages there are."""
     name, where = space.algorithm.name, f"{space.source}: algorithm"
-    if name not in ALGORITHMS:
-        raise unknown("algorithm", name, ALGORITHMS, where=where)
+    make = ALGORITHMS.find(name, where=where)
     try:
-        return ALGORITHMS[name](space, **space.algorithm.options)
+        return make(space, **space.algorithm.options)
     except Co2lError as error:
         raise Co2lError(error.what, where=where, fix=error.fix) from None
 
@@ -94,10 +86,15 @@ def optuna_sampler(name: str, *needs: str, adaptive: bool = True, stateful: bool
     return make
 
 
-register("grid", _ours("grid.Grid"))
-register("random", _ours("random_search.RandomSearch"))
-register("tpe", optuna_sampler("TPESampler"))
-register("gp", optuna_sampler("GPSampler", "scipy", "torch"))
-register("cmaes", optuna_sampler("CmaEsSampler", "cmaes", stateful=True))
-register("qmc", optuna_sampler("QMCSampler", "scipy", adaptive=False))
-register("nsgaii", optuna_sampler("NSGAIISampler", stateful=True))
+_OWN: dict[str, Maker] = {
+    "grid": _ours("grid.Grid"),
+    "random": _ours("random_search.RandomSearch"),
+    "tpe": optuna_sampler("TPESampler"),
+    "gp": optuna_sampler("GPSampler", "scipy", "torch"),
+    "cmaes": optuna_sampler("CmaEsSampler", "cmaes", stateful=True),
+    "qmc": optuna_sampler("QMCSampler", "scipy", adaptive=False),
+    "nsgaii": optuna_sampler("NSGAIISampler", stateful=True),
+}
+ALGORITHMS: Registry[Maker] = Registry(
+    "algorithm", _OWN, lambda _, thing: "" if callable(thing) else "is not a class or function that makes one"
+)

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
 def checked(space: S) -> S:
     """The space with its values as the settings take them; an error names the file, the key and what would be right."""
-    if space.benchmark not in BENCHMARKS:
-        raise unknown("benchmark", space.benchmark, BENCHMARKS, where=f"{space.source}: benchmark")
+    BENCHMARKS.find(space.benchmark, where=f"{space.source}: benchmark")
     _check_methods(space)
     if not (space.axes or space.variants):
         what = "nothing is listed" if "axes" in space.model_fields_set else "the key 'axes' is missing"
@@ -58,8 +57,7 @@ def _check_methods(space: Space) -> None:
     named |= {f"variants.{name}": (each[METHOD],) for name, each in space.variants.items() if METHOD in each}
     for section, names in named.items():
         for name in names:
-            if name not in METHODS:
-                raise unknown("method", str(name), METHODS, where=f"{space.source}: {section}")
+            METHODS.find(str(name), where=f"{space.source}: {section}")
     if space.methods and not listed:
         fix = f"add axes: {{{METHOD}: [{', '.join(space.methods)}]}}, or move them to settings"
         raise Co2lError("no method is an axis", where=f"{space.source}: methods", fix=fix)
