@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 
 from co2l.cli.arguments import (
     add_engine_arguments,
+    add_import_argument,
     check_targets,
     given_flags,
     options_of,
     sizes_of,
     storage_of,
     study_of,
+    use_imports,
     with_resources,
 )
 from co2l.cli.console import FAILED, INTERRUPTED, OK, Parser, creating, execute, interruptible
@@ -56,6 +58,7 @@ def parser() -> argparse.ArgumentParser:
     group.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="change a setting; repeatable")
     group.add_argument("--seeds", type=whole(1, 10_000), default=10, metavar="N", help="seeds 0 to N-1 (default: 10)")
     group.add_argument("--name", help="name of the evaluation (default: that of the study or file, plus .test)")
+    add_import_argument(group)
     group.add_argument("--plan", action="store_true", help="print what it would cost, and stop")
     add_engine_arguments(p)
     return p
@@ -99,6 +102,7 @@ def _chosen(args: argparse.Namespace) -> dict[str, Evaluation]:
     from co2l.search.space.evaluation import of_configurations, of_space
     from co2l.search.space.space import load
 
+    use_imports(args)
     changes = parse_assignments(args.set)
     if args.space:
         spaces = [load(path) for path in args.space]

@@ -13,6 +13,7 @@ import functools
 import hashlib
 import importlib.metadata
 import importlib.util
+import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -175,6 +176,26 @@ def installed(group: str) -> dict[str, tuple[importlib.metadata.EntryPoint, ...]
     for point in importlib.metadata.entry_points(group=group):
         found[point.name] = (*found.get(point.name, ()), point)
     return found
+
+
+def require(wanted: Iterable[Plugin]) -> None:
+    """Refuse to go on where a package is missing that a run needs."""
+    for each in wanted:
+        try:
+            here = importlib.metadata.version(each.name) if each.version else ""
+        except importlib.metadata.PackageNotFoundError:
+            what = f"the package {each.name} {each.version} is not installed there"
+            raise Co2lError(what, where=socket.gethostname()) from None
+        if here != each.version:
+            what = f"the package {each.name} is {here} there and {each.version} where the search runs"
+            raise Co2lError(what, where=socket.gethostname())
+
+
+def require_same(wanted: Iterable[Plugin], here: Iterable[Plugin]) -> None:
+    """Refuse to go on with other source than where the run was planned: its keys would not be those of its states."""
+    if other := set(wanted) - set(here):
+        what = f"the source of {min(map(str, other))} differs there"
+        raise Co2lError(what, where=socket.gethostname())
 
 
 def _package(point: importlib.metadata.EntryPoint) -> str:

@@ -9,7 +9,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from co2l.cli.arguments import add_storage_arguments, root_of, storage_of, store_of, tracking_of
+from co2l.cli.arguments import (
+    add_import_argument,
+    add_storage_arguments,
+    root_of,
+    storage_of,
+    store_of,
+    tracking_of,
+    use_imports,
+)
 from co2l.cli.console import FAILED, OK, Parser, execute
 from co2l.errors import Co2lError
 
@@ -38,7 +46,9 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument(
         "--study", metavar="NAME", action="append", default=[], help="with its evaluation; repeatable (default: all)"
     )
-    add_storage_arguments(p.add_argument_group("what to read"))
+    what = p.add_argument_group("what to read")
+    add_storage_arguments(what)
+    add_import_argument(what)
     p.add_argument("--output", metavar="FOLDER", help="where to write the report (default: ROOT/report)")
     p.add_argument(
         "--compare",
@@ -58,6 +68,7 @@ def main() -> int:
     from co2l.search.record.reader import StudyReader
 
     reader = StudyReader(storage_of(args))
+    use_imports(args)
     if args.compare:
         return _compare(reader, tuple(args.compare), as_json=args.json)
     return _report(reader, args)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from co2l.cli.arguments import add_umask_argument, store_root
+from co2l.cli.arguments import add_import_argument, add_umask_argument, store_root, use_imports
 from co2l.cli.console import INTERRUPTED, OK, Parser, creating, execute
 from co2l.cli.quantities import SECONDS, SEED, real, whole
 
@@ -37,6 +37,7 @@ def parser() -> argparse.ArgumentParser:
         "--validation", type=real(0, 1), default=0.1, metavar="SHARE", help="validation share (default: 0.1)"
     )
     what.add_argument("--split-seed", type=whole(0, SEED), default=0, help="seed of the validation split (default: 0)")
+    add_import_argument(what)
     where = p.add_argument_group("where to run and what to write")
     where.add_argument("--root", default="runs", help="folder or URL for checkpoints and results (default: runs)")
     where.add_argument("--data", help="folder with the datasets (default: $CO2L_DATA or ./data)")
@@ -81,6 +82,7 @@ def _configured(args: argparse.Namespace) -> RunConfig:
     from co2l.learning.config import parse_assignments
     from co2l.learning.methods import configure
 
+    use_imports(args)
     split = Split("search", fraction=args.validation, seed=args.split_seed)
     settings = parse_assignments(args.set)
     return configure(args.benchmark, args.method, settings, seed=args.seed, split=split, where="--set")

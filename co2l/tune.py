@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 
 from co2l.cli.arguments import (
     add_engine_arguments,
+    add_import_argument,
     check_targets,
     given_flags,
     options_of,
     sizes_of,
     study_of,
+    use_imports,
     with_resources,
 )
 from co2l.cli.console import FAILED, INTERRUPTED, OK, Parser, creating, execute, interruptible
@@ -52,6 +54,7 @@ def parser() -> argparse.ArgumentParser:
     what.add_argument("--samples", type=COUNT, metavar="N", help="how many configurations to draw; not for a grid")
     what.add_argument("--early-stop", choices=["on", "off"], help="stop weak trials at task boundaries")
     what.add_argument("--seed", type=whole(0, SEED), default=0, help="seed of the algorithm (default: 0)")
+    add_import_argument(what)
     plan = p.add_argument_group("what it costs")
     plan.add_argument("--plan", action="store_true", help="print what the search would cost, and stop")
     plan.add_argument("--measure", action="store_true", help="with --plan: time a few steps to estimate hours")
@@ -84,14 +87,15 @@ def _study(args: argparse.Namespace) -> str:
 
 def _submit(args: argparse.Namespace) -> int:
     from co2l.cluster.jobs import submit
+    from co2l.imports import active
 
     ours = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    for name in ("--space", "--study"):
+    for name in ("--space", "--study", "--import"):
         ours.add_argument(name)
     ours.add_argument("--submit", nargs="?")
     _, arguments = ours.parse_known_args()
     study = _study(args)
-    submit(_cluster(args), study, Path(args.space), arguments)
+    submit(_cluster(args), study, Path(args.space), arguments, active())
     print(study if args.quiet else f"submitted: {study}\nfollow it with: python -m co2l.tune --follow {study}")
     return OK
 
@@ -121,6 +125,7 @@ def _space(args: argparse.Namespace) -> Space:
     from co2l.learning.config import parse_assignments
     from co2l.search.space.space import load
 
+    use_imports(args)
     space = load(args.space)
     if args.set:
         space = space.with_settings(parse_assignments(args.set))
@@ -219,7 +224,7 @@ def _check(args: argparse.Namespace) -> None:
             check_name(name, f"--{flag}")
     if not (args.space or args.follow or args.stop):
         raise Co2lError("no space is given", fix="add --space FILE, such as search_spaces/seq_digits.yaml")
-    if args.algorithm:
+    if args.algorithm and not args.imports:  # which may add it
         ALGORITHMS.find(args.algorithm, where="--algorithm")
     if args.submit is not None and args.plan:
         raise Co2lError("--plan runs here, not on the cluster", fix="leave out --submit")

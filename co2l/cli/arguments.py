@@ -58,6 +58,19 @@ def add_engine_arguments(p: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     return where
 
 
+def add_import_argument(what: argparse._ArgumentGroup) -> None:
+    hint = "a file or module with methods, benchmarks, … of your own; repeatable"
+    what.add_argument("--import", dest="imports", metavar="FILE", action="append", default=[], help=hint)
+
+
+def use_imports(args: argparse.Namespace) -> None:
+    """Make known what the imports of a command add."""
+    if args.imports:
+        from co2l.imports import use_given
+
+        use_given(args.imports)
+
+
 def add_umask_argument(where: argparse._ArgumentGroup) -> None:
     hint = "permissions that new files lack, such as 007 for a group that shares them (default: 077)"
     where.add_argument("--umask", type=mask_of, default=PRIVATE, metavar="OCTAL", help=hint)
@@ -180,7 +193,10 @@ def given_flags(args: argparse.Namespace) -> Flags:
         given = {name: getattr(args, name.replace("-", "_")) for name in names}
         return "".join(f" --{name} {shlex.quote(str(value))}" for name, value in given.items() if value is not None)
 
-    read = typed("root", "store", "storage", "tracking-uri")
+    from co2l.imports import active
+
+    imports = "".join(f" --import {shlex.quote(each.path)}" for each in active())
+    read = imports + typed("root", "store", "storage", "tracking-uri")
     return Flags(read, read + typed("data", "address", "cpus-per-trial", "gpus-per-trial"))
 
 

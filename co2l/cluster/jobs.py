@@ -17,7 +17,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+import yaml
+
 from co2l.errors import Co2lError, headline
+from co2l.imports import Import
+from co2l.plain_yaml import read_yaml
 
 if TYPE_CHECKING:
     from ray.dashboard.modules.job.pydantic_models import JobDetails
@@ -29,14 +33,16 @@ STOP_SECONDS = 180  # to save checkpoints and flush tracking before the job is k
 State = Literal["succeeded", "failed", "stopped", "running"]
 
 
-def submit(address: str, study: str, space: Path, arguments: Sequence[str]) -> str:
-    """Start a search on the cluster, or continue the study. Returns the job's name."""
+def submit(address: str, study: str, space: Path, arguments: Sequence[str], imports: Sequence[Import] = ()) -> str:
+    """Start a search on the cluster, or continue the study, with the source of its imports. Returns the job's name."""
     with _client(address) as client, tempfile.TemporaryDirectory() as folder:
         earlier = _jobs(client, study)
         if earlier and not earlier[-1].status.is_terminal():
             raise Co2lError(f"study '{study}' is already running", where=address, fix=f"use --follow {study}")
         shutil.copy(space, Path(folder, space.name))
-        words = ["python", "-m", "co2l.tune", "--space", space.name, "--study", study, "--address", "auto", *arguments]
+        flags = _sent(imports, Path(folder), Path(folder, space.name))
+        words = ["python", "-m", "co2l.tune", "--space", space.name, "--study", study, "--address", "auto", *flags]
+        words += arguments
         return str(
             client.submit_job(
                 entrypoint="exec " + shlex.join(words),
@@ -45,6 +51,20 @@ def submit(address: str, study: str, space: Path, arguments: Sequence[str]) -> s
                 runtime_env={"working_dir": folder, "env_vars": {"RAY_JOB_STOP_WAIT_TIME_S": str(STOP_SECONDS)}},
             )
         )
+
+
+def _sent(imports: Sequence[Import], folder: Path, space: Path) -> list[str]:
+    """Put the imports beside the space, which then names none itself, and the flags that import them there."""
+    for each in imports:
+        for name, text in each.files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text, encoding="utf-8")
+    if imports:
+        document = read_yaml(space.read_text(encoding="utf-8"), str(space))
+        assert isinstance(document, dict)
+        document.pop("imports", None)
+        space.write_text(yaml.safe_dump(document, sort_keys=False, allow_unicode=True), encoding="utf-8")
+    return [word for each in imports for word in ("--import", each.name)]
 
 
 def follow(address: str, study: str, show: Callable[[str], None]) -> State:

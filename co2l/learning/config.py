@@ -39,6 +39,7 @@ from co2l.errors import Co2lError, unknown
 from co2l.learning.cards import Precision
 from co2l.learning.encoders import ENCODERS
 from co2l.plain_yaml import read_yaml
+from co2l.plugins import Plugin
 
 VERSION = 4  # part of every key: raise it when the same settings would give other numbers
 
@@ -163,6 +164,7 @@ class RunConfig:
     seed: int
     split: Split
     settings: Settings
+    plugins: tuple[Plugin, ...] = ()  # that it runs code of
 
     @functools.cached_property
     def spec(self) -> Benchmark:
@@ -185,7 +187,12 @@ class RunConfig:
             "seed": self.seed,
             "split": asdict(self.split),
             "settings": self.settings.model_dump(),
+            **self._source(),
         }
+
+    def _source(self) -> dict[str, list[str]]:
+        """What the key of a run with plug-ins holds of them."""
+        return {"plugins": [str(plugin) for plugin in self.plugins]} if self.plugins else {}
 
     def stage_key(self, t: int) -> str:
         """The content key of the state after task `t` (0-based)."""
@@ -199,6 +206,7 @@ class RunConfig:
             method=self.method,
             seed=self.seed,
             split=asdict(self.split),
+            **self._source(),
         )
         keys = []
         for t in range(tasks):

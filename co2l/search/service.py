@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from co2l.errors import OutsideError, headline
+from co2l.imports import active
 from co2l.learning.device import device_for
 from co2l.learning.metrics import reported
 from co2l.learning.store import Store
@@ -214,9 +215,11 @@ def assignments(space: Space, options: Options) -> Callable[[Trial], Assignment]
     """What a worker gets to know of a trial. Without reuse every trial has its own store."""
     shared = plan(space).shared if options.reuse else frozenset[str]()
     evaluated = space.split.kind == "evaluation"
+    imports = tuple(each.as_dict() for each in active())
 
     def assign(trial: Trial) -> Assignment:
         described = trial.config.as_dict()
+        described.pop("plugins", None)
         keys = trial.config.stage_keys(trial.config.settings.tasks)
         # evaluations share first stages with each other: the paper's ablations begin like its main table
         wanted = shared | {keys[0]} if evaluated and options.reuse else shared
@@ -231,6 +234,8 @@ def assignments(space: Space, options: Options) -> Callable[[Trial], Assignment]
             threads=max(1, int(space.resources.cpus)),
             save_every=options.save_every,
             retained=tuple(key for key in keys if key in wanted),
+            plugins=tuple(map(asdict, trial.config.plugins)),
+            imports=imports,
             exports=options.store if evaluated and trial.seed == space.seeds[0] else "",
         )
 

@@ -13,6 +13,7 @@ import pytest
 
 from co2l.cluster import jobs
 from co2l.errors import Co2lError
+from co2l.imports import Import
 
 
 @dataclass
@@ -93,6 +94,16 @@ def test_the_space_and_the_arguments_are_all_that_leaves(client: Client, space: 
     )
     assert client.files == [{"my space.yaml": "benchmark: seq_digits\n"}]
     assert job["metadata"] == {"co2l.study": "mine"}
+
+
+def test_imports_are_sent_as_source_and_named_by_flags(client: Client, tmp_path: Path) -> None:
+    space = tmp_path / "mine.yaml"
+    space.write_text("benchmark: stripes\nimports: [../elsewhere/own.py]\n")
+    imports = [Import("own", {"own.py": "x = 1\n"}, "/elsewhere/own.py")]
+    jobs.submit("http://cluster", "mine", space, ["--quiet"], imports)
+    (job,) = client.submitted
+    assert job["entrypoint"].endswith("--address auto --import own --quiet")
+    assert client.files == [{"mine.yaml": "benchmark: stripes\n", "own.py": "x = 1\n"}]
 
 
 def test_a_study_runs_once_at_a_time_and_continues_afterwards(client: Client, space: Path) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from co2l.data.benchmarks import BENCHMARKS
 from co2l.data.benchmarks import benchmark as find_benchmark
 from co2l.data.streams import Split
 from co2l.errors import Co2lError
 from co2l.learning.config import RunConfig, validate
+from co2l.learning.encoders import ENCODERS
 from co2l.learning.methods.agem import AGEM
 from co2l.learning.methods.base import Method
 from co2l.learning.methods.co2l import Co2L
@@ -57,4 +59,6 @@ def configure(
     validated = validate(kind.settings_type, values, where=where).on(spec)
     arranged = spec.arranged(validated.tasks, validated.class_order, seed, where=where)
     kind.check(validated, arranged, where=where)
-    return RunConfig(benchmark, method, seed, split or Split("search"), validated)
+    used = {BENCHMARKS.origin(benchmark), METHODS.origin(method), ENCODERS.origin(validated.encoder)}
+    plugins = tuple(sorted((plugin for plugin in used if plugin is not None), key=str))
+    return RunConfig(benchmark, method, seed, split or Split("search"), validated, plugins)

@@ -95,4 +95,6 @@ def _space(noted: Mapping[str, Any], entries: Mapping[str, Entry], source: str) 
         return "search", parse(document, source)
     except Co2lError as error:
         fix = "it was made by another version: read it with that one"
+        if plugins := canonical.get("plugins"):
+            fix = f"it needs the plug-in {' and '.join(plugins)}: install it, or add --import FILE"
         raise Co2lError(error.what, where=error.where, fix=fix) from None

@@ -21,6 +21,7 @@ from ray import tune
 
 from co2l.data.streams import Split
 from co2l.errors import headline
+from co2l.imports import Import, use
 from co2l.learning.config import RunConfig
 from co2l.learning.device import choose_device
 from co2l.learning.events import EpochDone, Evaluating, Event, RunDone, StateSaved, TaskDone
@@ -29,6 +30,7 @@ from co2l.learning.metrics import Row, averages, course
 from co2l.learning.progress import Meter
 from co2l.learning.run import run
 from co2l.learning.store import Store
+from co2l.plugins import Plugin, require, require_same
 from co2l.search.running.faults import Room, fault_of, poisons
 from co2l.search.running.leaving import busy, idle, leaving, wait_for_the_end
 from co2l.search.running.load import Load
@@ -53,6 +55,8 @@ class Assignment:
     save_every: float
     exports: str = ""  # the store for classifier and features, if they are wanted
     gpus: float = 0.0  # that it may use; a share below 1 is one of memory too
+    plugins: tuple[Mapping[str, str], ...] = ()  # whose source must be the same there
+    imports: tuple[Mapping[str, Any], ...] = ()  # source that is not installed anywhere
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -77,7 +81,7 @@ class TrialTrainable(tune.Trainable):
         try:
             assignment = Assignment(**given)
             torch.set_num_threads(assignment.threads)
-            config = configure(**assignment.config, split=Split(**assignment.split))
+            config = configured(assignment)
             self.room = replace(self.room, config=config)
             self.reporter, self.load = Reporter(config), Load()
             self.meter = Meter(self.reporter.epochs)
@@ -144,6 +148,16 @@ class TrialTrainable(tune.Trainable):
         gc.collect()
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
+
+
+def configured(assignment: Assignment) -> RunConfig:
+    """The trial's configuration, with plug-ins of the same source as where the search runs."""
+    use(Import(**each) for each in assignment.imports)
+    wanted = [Plugin(**each) for each in assignment.plugins]
+    require(wanted)
+    config = configure(**assignment.config, split=Split(**assignment.split))
+    require_same(wanted, config.plugins)
+    return config
 
 
 def end_process() -> NoReturn:

@@ -143,6 +143,9 @@ class Document(Part):
     methods: dict[str, dict[str, Any]] = Field(
         {}, description="settings of the methods on the axis method, as {er: {eta: 0.1}, derpp: {alpha: 0.2}}"
     )
+    imports: tuple[str, ...] = Field(
+        (), strict=False, description="a list of Python files or modules with plug-ins, as [my_method.py]"
+    )
     settings: dict[str, Any] = Field({}, description="settings with one value each, as {E_0: 500}")
     variants: dict[str, dict[str, Any]] = Field(
         {}, description="settings to try together, by name, as {no IRD: {distillation: none}, IRD: {distillation: ird}}"

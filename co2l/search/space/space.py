@@ -22,8 +22,11 @@ from pydantic import PrivateAttr
 
 from co2l.data.streams import Split
 from co2l.errors import Co2lError
+from co2l.imports import use_given
 from co2l.learning.config import RunConfig, Scope
+from co2l.learning.encoders import ENCODERS
 from co2l.learning.methods import METHODS, configure
+from co2l.search.algorithms.registry import ALGORITHMS
 from co2l.search.space.checks import checked, countless
 from co2l.search.space.document import METHOD, VARIANT, Document, Range, Value, read, shaped
 
@@ -194,17 +197,30 @@ class Space(Document):
 
     def canonical(self) -> dict[str, Any]:
         """What the results depend on, defaults included: not how many samples, on what, or how often retried."""
-        left_out = {"samples", "resources", "retries", "settings", "variants", "methods"}
+        left_out = {"imports", "samples", "resources", "retries", "settings", "variants", "methods"}
         plain, some = self.model_dump(mode="json", exclude=left_out), self.any_trial()
         if len(self.methods_tried) > 1 or METHOD in self.axes:
-            return {**plain, "settings": {}, **self._of_methods(some)}
+            return {**plain, "settings": {}, **self._of_methods(some), **self._plugins(some)}
         if self.variants:
             together = {name for settings in self.variants.values() for name in settings}
             trials = {name: self.trial({**some.values, VARIANT: name}, some.seed) for name in self.variants}
             plain["variants"] = {
                 name: trial.config.settings.model_dump(mode="json", include=together) for name, trial in trials.items()
             }
-        return {**plain, "settings": some.config.settings.model_dump(mode="json", exclude=set(self.varied))}
+        settings = some.config.settings.model_dump(mode="json", exclude=set(self.varied))
+        return {**plain, "settings": settings, **self._plugins(some)}
+
+    def _plugins(self, some: Trial) -> dict[str, list[str]]:
+        """The plug-ins that its trials or its algorithm run code of, if any."""
+        listed = self.axes.get("encoder", ())
+        encoders = [*([] if isinstance(listed, Range) else listed), *(v.get("encoder") for v in self.variants.values())]
+        used = {
+            *some.config.plugins,
+            ALGORITHMS.origin(self.algorithm.name),
+            *map(METHODS.origin, self.methods_tried),
+            *map(ENCODERS.origin, filter(None, encoders)),
+        }
+        return {"plugins": found} if (found := sorted(map(str, used - {None}))) else {}
 
     def _of_methods(self, some: Trial) -> dict[str, Any]:
         """The canonical form of what differs by method: all settings that are on no axis, for each that is named."""
@@ -280,8 +296,16 @@ def _flat(tree: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]
 
 
 def load(path: str | Path) -> Space:
-    """The space in a YAML file."""
-    return parse(read(path), str(path))
+    """The space in a YAML file; what it imports is named as seen from there."""
+    document = read(path)
+    if isinstance(document, dict) and isinstance(names := document.get("imports"), list):
+        folder = Path(path).absolute().parent
+        document["imports"] = [_seen_from(folder, each) if isinstance(each, str) else each for each in names]
+    return parse(document, str(path))
+
+
+def _seen_from(folder: Path, given: str) -> str:
+    return str(folder / given) if given.endswith(".py") or "/" in given else given
 
 
 S = TypeVar("S", bound="Space")
@@ -303,4 +327,5 @@ def parse(document: object, source: str, kind: type[Space] = Space) -> Space:
 def _parse(document: object, source: str, kind: type[Space]) -> Space:
     space = shaped(document, kind, source)
     space._source = source
+    use_given(space.imports)
     return checked(space)
