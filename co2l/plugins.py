@@ -99,8 +99,9 @@ class Registry(MutableMapping[str, T]):
         return dict(self._failed)
 
     def forget(self, name: str) -> None:
-        """Drop what an import added."""
+        """Drop what a plug-in added; asked for again, it is looked for again."""
         self._added.pop(name, None)
+        self._failed.pop(name, None)
 
     def __getitem__(self, name: str) -> T:
         if name in self._own:

@@ -24,6 +24,7 @@ settings.register_profile("short", max_examples=50, deadline=None)
 settings.register_profile("long", max_examples=1000, deadline=None)  # pytest --hypothesis-profile long
 settings.load_profile("short")
 
+pytest_plugins = ["co2l.testing.fixtures"]
 LAYOUTS = {"mnist": "MNIST/raw", "cifar10": "cifar-10-batches-py", "tiny-sample": "tiny-imagenet-200"}
 torch.set_num_threads(1)  # the networks of the tests are so small that a second thread only waits
 os.environ["OMP_NUM_THREADS"] = "1"  # in the processes that are started from here too

@@ -81,7 +81,7 @@ def write_file(folder: Path, name: str = "own.py") -> Path:
     return folder / name
 
 
-def write_package(folder: Path, name: str = "own-plugins", version: str = "1.0") -> Path:
+def write_package(folder: Path, name: str = "their-plugins", version: str = "1.0") -> Path:
     """Both as an installed package: below `folder`, which has to be on Python's path."""
     module = name.replace("-", "_")
     (folder / module).mkdir(parents=True)

@@ -21,7 +21,15 @@ FOUNDATIONS = {
     "urls",
     "__version__",
 }  # what everything may import
-LAYERS = ["data", "learning", "search", "reporting", "cli", "cluster"]  # from the bottom; the commands are above them
+LAYERS = [
+    "data",
+    "learning",
+    "search",
+    "reporting",
+    "cli",
+    "cluster",
+    "testing",
+]  # from the bottom; the commands are above them
 SEARCH = [  # the same inside `search`; what an entry does not name belongs to the longest one that it begins with
     "algorithms.registry",
     "space",

@@ -20,6 +20,8 @@ from co2l.data.sources import load
 from co2l.data.streams import Split, TaskStream, open_stream, rotate, validation_rows
 from co2l.data.torchvision_import import torchvision
 from co2l.errors import Co2lError
+from co2l.testing import Check
+from co2l.testing.benchmarks import PROMISES, counts_its_training_examples
 
 SEARCH, EVALUATION = Split("search"), Split("evaluation")
 functional = torchvision.transforms.functional
@@ -60,57 +62,11 @@ def contents(parts: list[Examples]) -> Counter[tuple[bytes, int]]:
 # Conformance
 
 
-def test_every_task_is_well_formed(name: str, split: Split, root: Path) -> None:
-    stream = open_stream(name, split=split, seed=3, data=root)
-    chosen = stream.benchmark
-    assert (chosen.name, len(stream), stream.split) == (name, chosen.tasks, split)
-    assert len(stream.fingerprint) == 64
-    seen = []
-    rotated = {0, len(stream) - 1}  # the real ones take long to rotate, and all are rotated alike
-    for t in range(len(stream)):
-        classes = stream.classes(t)
-        assert len(classes) == chosen.classes_per_task
-        seen += classes
-        if chosen.name == "r_mnist" and t not in rotated:
-            continue
-        for examples in (stream.train(t), stream.held_out(t)):
-            n = len(examples)
-            assert n > 0
-            assert examples.images.dtype == torch.uint8
-            assert examples.pool.is_contiguous()
-            assert examples.images.shape == (n, *chosen.image_shape)
-            assert examples.labels.dtype == examples.tasks.dtype == torch.int64
-            assert set(examples.labels.tolist()) <= set(classes)
-            assert examples.tasks.tolist() == [t] * n
-    if chosen.scenario == "class":
-        assert seen == list(range(chosen.num_classes))
-    else:
-        assert seen == list(range(10)) * len(stream)
-
-
-def test_train_and_validation_are_disjoint_and_complete(name: str, root: Path) -> None:
-    stream = open_stream(name, split=SEARCH, seed=3, data=root)
-    whole = open_stream(name, split=EVALUATION, seed=3, data=root)
-    tasks = range(len(stream)) if stream.benchmark.scenario == "class" else [0, 4]
-    trained = held_out = total = 0
-    for t in tasks:
-        train, validation, everything = stream.train(t), stream.held_out(t), whole.train(t)
-        if stream.benchmark.scenario == "class":  # rows of the same array
-            assert train.rows is not None
-            assert validation.rows is not None
-            assert set(train.rows.tolist()).isdisjoint(validation.rows.tolist())
-        assert contents([train, validation]) == contents([everything])
-        trained, held_out, total = trained + len(train), held_out + len(validation), total + len(everything)
-        if stream.benchmark.scenario == "domain":
-            assert (len(validation), len(train)) == (round(len(everything) / 10), round(len(everything) * 0.9))
-    assert held_out == round(total / 10)
-    assert trained == total - held_out
-
-
-def test_a_stream_is_the_same_whenever_it_is_opened(name: str, split: Split, root: Path) -> None:
-    one, other = (open_stream(name, split=split, seed=3, data=root) for _ in range(2))
-    other.train(2)  # opening tasks in another order changes nothing
-    assert_same_streams(one, other)
+@pytest.mark.parametrize("promise", [each for each in PROMISES if each is not counts_its_training_examples])
+def test_it_keeps_every_promise(name: str, promise: Check, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All but the number of examples, which are fewer in tests."""
+    monkeypatch.setenv("CO2L_DATA", str(root))
+    promise(name, root)
 
 
 def test_validation_is_drawn_by_the_split_seed_alone(name: str, small_data: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -112,16 +114,13 @@ def test_a_worker_without_the_package_names_it_once(
     write_space(tmp_path)
     done = call_here("co2l.tune", "--space", "mine.yaml", cwd=tmp_path)
     assert done.returncode == 2
-    (line,) = [line for line in done.stderr.splitlines() if "own-plugins" in line]
-    assert "the package own-plugins 1.0 is not installed there" in line
+    (line,) = [line for line in done.stderr.splitlines() if "their-plugins" in line]
+    assert "the package their-plugins 1.0 is not installed there" in line
     assert "install the same co2l, with the same plug-ins, on every node" in line
 
 
 def test_a_package_is_searched_and_continued_after_a_kill(tmp_path: Path, imported: Path) -> None:
     """In processes of its own that find it where packages are installed; the same bits as the file's."""
-    import subprocess
-    import sys
-
     site = write_package(tmp_path / "site")
     write_space(tmp_path)
     found = {"PYTHONPATH": str(site)}

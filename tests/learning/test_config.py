@@ -5,19 +5,19 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from small_runs import finish, short
 
 from co2l.data.streams import Split
 from co2l.errors import Co2lError
-from co2l.learning import methods
 from co2l.learning.config import STREAM, VERSION, Scope, Settings, parse_assignments
 from co2l.learning.methods import METHODS, configure
 from co2l.learning.methods.co2l import Co2L, Co2LSettings
+from co2l.testing.reading import reads
 
 
 @pytest.mark.parametrize(
@@ -191,53 +191,6 @@ def test_every_setting_says_who_reads_it() -> None:
         Undeclared.scope("forgotten")
 
 
-class Recording:
-    """Settings that note which of them are read while `stage` is set."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self.stage: int | str | None = None
-        self.read: dict[int | str, set[str]] = {}
-
-    def __getattr__(self, name: str) -> Any:
-        if name in type(self._settings).model_fields and self.stage is not None:
-            self.read.setdefault(self.stage, set()).add(name)
-        return getattr(self._settings, name)
-
-
-def watched(method: type) -> type:
-    """The method, telling its settings which stage every call belongs to."""
-
-    class Watched(method):  # type: ignore[misc]
-        def __init__(self, settings: Recording, *args: Any) -> None:
-            settings.stage = 0
-            super().__init__(settings, *args)
-            settings.stage = None
-
-    def attributed(name: str, stage: Any) -> Any:
-        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-            self.settings.stage = stage(self, *args)
-            try:
-                return getattr(super(Watched, self), name)(*args, **kwargs)
-            finally:
-                self.settings.stage = None
-
-        return call
-
-    def begin(self: Any, t: int, *_: Any) -> int:
-        self.now = t
-        return t
-
-    Watched.schedule = attributed("schedule", lambda _self, t: t)
-    Watched.begin_task = attributed("begin_task", begin)
-    Watched.draw = attributed("draw", lambda self, *_: self.now)
-    Watched.step = attributed("step", lambda self, *_: self.now)
-    # what is kept of task t belongs to the stage that uses it: that is why buffers may differ after one first stage
-    Watched.end_task = attributed("end_task", lambda _self, t, *_: t + 1)
-    Watched.classifier = attributed("classifier", lambda *_: "probe")
-    return Watched
-
-
 VARIANTS: list[dict[str, Any]] = [
     {},
     {"distillation": "seed"},
@@ -249,32 +202,11 @@ VARIANTS: list[dict[str, Any]] = [
 ]
 
 
-def reads(
-    method: type, monkeypatch: pytest.MonkeyPatch, tmp_path: Any, name: str = "co2l", **settings: Any
-) -> Recording:
-    monkeypatch.setitem(methods.METHODS, name, watched(method))
-    config = short(name, **settings)
-    recording = Recording(config.settings)
-    object.__setattr__(config, "settings", recording)
-    finish(config, tmp_path)
-    return recording
-
-
-def undeclared(recording: Recording) -> dict[int | str, set[str]]:
-    """What was read by a stage, or by the probe after it, and is not in the key."""
-    settings = recording._settings
-    found = {}
-    for stage, names in recording.read.items():
-        keyed = settings.within({Scope.PROBE, Scope.EVERY}) if stage == "probe" else settings.read_by_stage(stage)
-        found[stage] = names - set(keyed)
-    return {stage: names for stage, names in found.items() if names}
-
-
-def test_every_stage_reads_only_what_its_key_holds(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+def test_every_stage_reads_only_what_its_key_holds(tmp_path: Path) -> None:
     everything: set[str] = set()
     for i, settings in enumerate(VARIANTS):
-        recording = reads(Co2L, monkeypatch, tmp_path / str(i), **settings)
-        assert undeclared(recording) == {}
+        recording = reads("co2l", tmp_path / str(i), **settings)
+        assert recording.undeclared() == {}
         assert {0, 1, 2, 3, 4, "probe"} == set(recording.read)
         everything |= set().union(*recording.read.values())
     # nor is there a setting that nothing reads (the run itself reads which probes to use, the stream its own)
@@ -282,21 +214,18 @@ def test_every_stage_reads_only_what_its_key_holds(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if name != "co2l"])
-def test_every_stage_of_a_baseline_reads_only_what_its_key_holds(
-    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
-) -> None:
-    recording = reads(METHODS[name], monkeypatch, tmp_path, name)
-    assert undeclared(recording) == {}
+def test_a_baseline_has_no_setting_that_nothing_reads(name: str, tmp_path: Path) -> None:
+    recording = reads(name, tmp_path)
     read = set().union(*recording.read.values())
-    # nor is there a setting that nothing reads (the run itself asks which probe to use, the stream reads its own)
+    # the run itself asks which probe to use, and the stream reads its own
     assert read | {"matrix_probe", *STREAM} >= set(METHODS[name].settings_type.model_fields)
 
 
-def test_a_setting_that_is_read_but_not_in_the_key_is_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+def test_a_setting_that_is_read_but_not_in_the_key_is_noticed(tmp_path: Path) -> None:
     class Careless(Co2L):
         def begin_task(self, t: int, task: Any) -> None:
             super().begin_task(t, task)
             if t == 0:
                 self.kappa = self.settings.kappa
 
-    assert undeclared(reads(Careless, monkeypatch, tmp_path)) == {0: {"kappa"}}
+    assert reads("co2l", tmp_path, Careless).undeclared() == {0: {"kappa"}}

@@ -6,9 +6,11 @@ import os
 import subprocess
 import sys
 
+import pytest
 import torch
 
-from co2l.learning.encoders import Projector, build_encoder, initialised
+from co2l.learning.encoders import ENCODERS, Projector, build_encoder
+from co2l.testing.fixtures import Keeps
 
 
 def size(module: torch.nn.Module) -> int:
@@ -53,13 +55,6 @@ def test_r_mnist_network_of_the_appendix() -> None:
     assert Projector(encoder)(encoder(torch.zeros(3, 1, 28, 28))).shape == (3, 500)
 
 
-def test_initial_weights_come_from_the_seed_alone() -> None:
-    def weights(seed: int) -> torch.Tensor:
-        return initialised(lambda: build_encoder("digits_conv", (1, 8, 8), 64), seed).fc.weight
-
-    torch.manual_seed(1)
-    first = weights(0)
-    state = torch.get_rng_state()
-    assert torch.equal(first, weights(0))
-    assert torch.equal(state, torch.get_rng_state())
-    assert not torch.equal(first, weights(1))
+@pytest.mark.parametrize("name", ENCODERS)
+def test_it_keeps_every_promise(name: str, encoder_promise: Keeps) -> None:
+    encoder_promise(name)

@@ -3,7 +3,7 @@
 A space names its algorithm, with options if there are any: `algorithm: tpe`, or `algorithm: {name: gp,
 n_startup_trials: 8}`. Another sampler of Optuna is one line at the end of this module; an algorithm of your own is a
 class with the attributes and the method of `Algorithm`, which a plug-in adds (`co2l.plugins`). Every algorithm has to
-pass the conformance suite in `tests/search/algorithms`.
+keep the promises of `co2l.testing.algorithms`.
 """
 
 from __future__ import annotations

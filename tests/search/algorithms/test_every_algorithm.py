@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import algorithm_conformance as promises
 import pytest
 from spaces import space_of
 
@@ -19,6 +18,8 @@ from co2l.search.running.simulation import Simulation
 from co2l.search.space.document import Value
 from co2l.search.space.plan import plan
 from co2l.search.space.space import Configuration, Space, load
+from co2l.testing import algorithms as promises
+from co2l.testing.fixtures import Keeps
 
 
 class FarFromTried:
@@ -75,38 +76,8 @@ def algorithm(request: pytest.FixtureRequest, toys: None) -> Any:
     return request.param
 
 
-@pytest.mark.parametrize("slots", [1, 3])
-def test_no_trial_is_trained_twice(algorithm: Any, slots: int) -> None:
-    promises.trains_no_trial_twice(algorithm, slots)
-
-
-def test_a_point_comes_with_all_its_trials(algorithm: Any) -> None:
-    promises.runs_every_seed_and_every_value_averaged_over(algorithm)
-
-
-def test_every_value_that_is_selected_for_is_tried(algorithm: Any) -> None:
-    promises.tries_every_value_that_is_selected_for(algorithm)
-
-
-def test_the_grid_is_exhausted(algorithm: Any) -> None:
-    promises.exhausts_the_grid(algorithm)
-
-
-def test_suggestions_depend_on_the_arguments_alone(algorithm: Any) -> None:
-    promises.suggests_by_its_arguments_alone(algorithm)
-
-
-@pytest.mark.parametrize("seed", [1, 2])
-def test_after_kills_it_continues_as_if_nothing_had_happened(algorithm: Any, seed: int, tmp_path: Path) -> None:
-    promises.continues_after_kills_as_if_nothing_had_happened(algorithm, tmp_path, seed)
-
-
-def test_kills_with_parallel_slots_lose_and_repeat_nothing(algorithm: Any, tmp_path: Path) -> None:
-    promises.keeps_count_when_it_is_killed_with_parallel_slots(algorithm, tmp_path, seed=3)
-
-
-def test_more_samples_continue(algorithm: Any, tmp_path: Path) -> None:
-    promises.continues_with_more_samples(algorithm, tmp_path)
+def test_it_keeps_every_promise(algorithm: Any, algorithm_promise: Keeps) -> None:
+    algorithm_promise(algorithm)
 
 
 def test_a_long_random_search_draws_the_same_points_after_a_kill(tmp_path: Path) -> None:

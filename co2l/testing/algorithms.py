@@ -1,8 +1,6 @@
-"""What every search algorithm promises, checked on whole simulated searches: one function per promise.
+"""What every search algorithm promises, checked on whole simulated searches.
 
-Each takes the `algorithm` of a space, a name or a name with options, and fails an assertion if the promise is broken.
-The real coordinator, queue and record run; only training is simulated. Kills come at random moments from a seed, which
-is printed.
+The real coordinator, queue and record run; only training is simulated. Kills come at random moments from fixed seeds.
 """
 
 from __future__ import annotations
@@ -53,42 +51,49 @@ def points_of(space: Space) -> int:
     return (trial_count(space) or 0) // space.trials_per_point or min(space.samples or 0, 12)
 
 
-def trains_no_trial_twice(algorithm: Any, slots: int) -> None:
+def trains_no_trial_twice(algorithm: Any, folder: Path) -> None:
     """Whatever runs at once, every trial runs once, and no more at once than there are slots."""
+    del folder
     space = space_for(algorithm, selection={"per": ["buffer_size"]})
-    seen, record = searched(space, slots)
-    assert max(Counter(trial.key for trial in seen.order).values()) == 1
-    assert len(seen.order) == len(record.finished()) == points_of(space) == plan(space).trials
-    assert seen.at_once <= slots
+    for slots in (1, 3):
+        seen, record = searched(space, slots)
+        assert max(Counter(trial.key for trial in seen.order).values()) == 1, "a trial ran twice"
+        counted = len(seen.order), len(record.finished()), plan(space).trials
+        assert counted == (points_of(space),) * 3, f"ran, finished, planned: {counted}, of {points_of(space)} points"
+        assert seen.at_once <= slots
 
 
-def runs_every_seed_and_every_value_averaged_over(algorithm: Any) -> None:
+def runs_every_seed_and_every_value_averaged_over(algorithm: Any, folder: Path) -> None:
     """A point comes with all its trials: without one of them it could not be selected."""
+    del folder
     space = space_for(algorithm, samples=4, seeds=[0, 1], selection={"mean_over": ["buffer_size"]})
     _, record = searched(space, 3)
     trials = Counter(space.configuration(entry.values) for entry in record.finished().values())
-    assert set(trials.values()) == {4}
+    assert set(trials.values()) == {4}, "a point lacks some of its trials"
     assert len(trials) == points_of(space)
 
 
-def tries_every_value_that_is_selected_for(algorithm: Any) -> None:
+def tries_every_value_that_is_selected_for(algorithm: Any, folder: Path) -> None:
     """Of the values that the selection chooses per, none is left out."""
+    del folder
     space = space_for(algorithm, samples=8, selection={"per": ["buffer_size"]})
     _, record = searched(space)
     tried = {group(space, space.configuration(entry.values)) for entry in record.finished().values()}
-    assert tried == {(50,), (100,)}
+    assert tried == {(50,), (100,)}, f"only {sorted(tried)} of the values that are selected for were tried"
 
 
-def exhausts_the_grid(algorithm: Any) -> None:
+def exhausts_the_grid(algorithm: Any, folder: Path) -> None:
     """Asked for more points than there are, it tries each of them once and ends."""
+    del folder
     space = space_for(algorithm, samples=500)
     seen, record = searched(space, 2)
-    assert set(record.finished()) == {trial.key for trial in space.trials()}
+    assert set(record.finished()) == {trial.key for trial in space.trials()}, "a point of the grid was never tried"
     assert len(seen.order) == 12
 
 
-def suggests_by_its_arguments_alone(algorithm: Any) -> None:
+def suggests_by_its_arguments_alone(algorithm: Any, folder: Path) -> None:
     """The same record, points and seed give the same suggestions: a value of every axis that is not averaged over."""
+    del folder
     space = space_for(algorithm, selection={"mean_over": ["buffer_size"]})
     _, record = searched(space)
     before = {key: entry.so_far() for key, entry in record.entries.items()}
@@ -96,30 +101,28 @@ def suggests_by_its_arguments_alone(algorithm: Any) -> None:
     asked = [
         list(itertools.islice(algorithm_of(space).suggest(record.entries.values(), tried, 3), 3)) for _ in range(2)
     ]
-    assert asked[0] == asked[1]
+    assert asked[0] == asked[1], "the same record, points and seed give other suggestions"
     assert all(list(point) == ["eta", "kappa"] for point in asked[0])
     assert all(point["eta"] in AXES["eta"] and point["kappa"] in AXES["kappa"] for point in asked[0])
-    assert before == {key: entry.so_far() for key, entry in record.entries.items()}
+    assert before == {key: entry.so_far() for key, entry in record.entries.items()}, "it changed the record"
 
 
-def continues_after_kills_as_if_nothing_had_happened(algorithm: Any, folder: Path, seed: int) -> None:
+def continues_after_kills_as_if_nothing_had_happened(algorithm: Any, folder: Path) -> None:
     """In one slot a search that is killed again and again tries the very points of one that is not."""
-    print(f"killed at random with seed {seed}")
     space = space_for(algorithm, selection={"mean_over": ["buffer_size"]})
-    undisturbed, expected = searched(space, seed=seed)
-    record = killed(space, folder, seed, slots=1, seconds=undisturbed.ended)
-    assert record.finished().keys() == expected.finished().keys()
-    assert {key: entry.score for key, entry in record.finished().items()} == {
-        key: entry.score for key, entry in expected.finished().items()
-    }
+    for seed in (1, 2):
+        undisturbed, expected = searched(space, seed=seed)
+        record = killed(space, folder / f"{seed}.db", seed, slots=1, seconds=undisturbed.ended)
+        found, wanted = ({key: each.score for key, each in one.finished().items()} for one in (record, expected))
+        assert found == wanted, f"killed at random with seed {seed}, it tries other points"
 
 
-def keeps_count_when_it_is_killed_with_parallel_slots(algorithm: Any, folder: Path, seed: int) -> None:
+def keeps_count_when_it_is_killed_with_parallel_slots(algorithm: Any, folder: Path) -> None:
     """What ended stays, nothing is trained again, and in the end there are as many points as were asked for."""
-    print(f"killed at random with seed {seed}")
-    space = space_for(algorithm)
-    record = killed(space, folder, seed, slots=3, seconds=searched(space, 3, seed)[0].ended)
-    assert len(record.finished()) == len(record.entries) == points_of(space)
+    space, seed = space_for(algorithm), 3
+    record = killed(space, folder / "study.db", seed, slots=3, seconds=searched(space, 3, seed)[0].ended)
+    counted = len(record.finished()), len(record.entries)
+    assert counted == (points_of(space),) * 2, f"finished, begun: {counted}, of {points_of(space)} points"
 
 
 def continues_with_more_samples(algorithm: Any, folder: Path) -> None:
@@ -130,13 +133,13 @@ def continues_with_more_samples(algorithm: Any, folder: Path) -> None:
         return
     more = space.replace(samples=space.samples + 2)
     seen = Simulation(more, StudyRecord.open(url, "s", more), workers=1).run()
-    assert len(seen.order) == 2
+    assert len(seen.order) == 2, f"two more samples are {len(seen.order)} more points"
     assert len(StudyRecord.open(url, "s", more).finished()) == space.samples + 2
 
 
-def killed(space: Space, folder: Path, seed: int, *, slots: int, seconds: float) -> StudyRecord:
+def killed(space: Space, database: Path, seed: int, *, slots: int, seconds: float) -> StudyRecord:
     """The record of a search whose driver was killed three times."""
-    rng, url, stored = random.Random(seed), f"sqlite:///{folder}/study.db", set[Hashable]()
+    rng, url, stored = random.Random(seed), f"sqlite:///{database}", set[Hashable]()
     trained: list[Hashable] = []
     for until in [*(rng.uniform(0, seconds / 2) for _ in range(3)), math.inf]:
         record = StudyRecord.open(url, "s", space)
@@ -146,3 +149,15 @@ def killed(space: Space, folder: Path, seed: int, *, slots: int, seconds: float)
         trained += [stage for stage, _ in seen.trained if stage in stored]
     assert max(Counter(trained).values()) == 1, "a stage that was stored was trained again"
     return record
+
+
+PROMISES = (
+    trains_no_trial_twice,
+    runs_every_seed_and_every_value_averaged_over,
+    tries_every_value_that_is_selected_for,
+    exhausts_the_grid,
+    suggests_by_its_arguments_alone,
+    continues_after_kills_as_if_nothing_had_happened,
+    keeps_count_when_it_is_killed_with_parallel_slots,
+    continues_with_more_samples,
+)
