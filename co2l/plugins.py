@@ -219,8 +219,8 @@ def _bases(thing: object) -> tuple[str, ...]:
 def _files(module: str) -> Iterator[tuple[str, bytes]]:
     """All that a top-level module consists of, but what Python or an editor leaves there."""
     spec = importlib.util.find_spec(module)
-    for place in sorted(spec.submodule_search_locations or [spec.origin or ""]) if spec else []:
-        root = Path(place)
+    for location in sorted(spec.submodule_search_locations or [spec.origin or ""]) if spec else []:
+        root = Path(location)
         for path in sorted(root.rglob("*")) if root.is_dir() else [root]:
             inside = path.relative_to(root.parent)
             if path.is_file() and not any(part == "__pycache__" or part.startswith(".") for part in inside.parts):

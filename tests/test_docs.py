@@ -108,5 +108,17 @@ def test_runnable_blocks_run(path: Path, tmp_path: Path) -> None:
             assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
 
 
+def test_the_lines_that_a_plug_in_takes_are_counted() -> None:
+    for name in ("adding-a-method.md", "adding-a-benchmark.md"):
+        (said,) = re.findall(r"one file of (\d+) lines", (ROOT / "docs" / name).read_text(encoding="utf-8"))
+        (text,) = [text for language, _, text in blocks(ROOT / "docs" / name) if language == "python" and "register(" in text]
+        assert int(said) == len(text.splitlines()), name
+    text = (ROOT / "docs" / "adding-a-method.md").read_text(encoding="utf-8")
+    package = ROOT / "examples" / "plugin"
+    for method, module in (("ER-ACE", "er_ace"), ("SCR", "scr")):
+        lines = len((package / "co2l_example" / f"{module}.py").read_text(encoding="utf-8").splitlines())
+        assert f"{method} ({lines} lines)" in text
+
+
 def test_some_block_is_runnable() -> None:
     assert RUNNABLE, "no document has a block marked runnable, so the test above runs nothing"

@@ -40,7 +40,7 @@ def test_er_ace_sets_new_classes_against_each_other_and_old_ones_against_all(tas
     learner = begun("er_ace", steps=2, tasks=tasks, minibatch_size=ALL, batch_size=4)
     x, labels, network = next_step(learner)
     past = learner.memory
-    assert set(past.labels.tolist()) <= seen  # one may have lost its place in the buffer since
+    assert set(past.labels.tolist()) <= seen  # the buffer may have dropped one since
     now = cross_entropy_among(network(x), labels, set(labels.tolist()))
     replayed = cross_entropy_among(network(plain(past)), past.labels, seen)
     losses = take_step(learner)
