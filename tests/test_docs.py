@@ -111,7 +111,9 @@ def test_runnable_blocks_run(path: Path, tmp_path: Path) -> None:
 def test_the_lines_that_a_plug_in_takes_are_counted() -> None:
     for name in ("adding-a-method.md", "adding-a-benchmark.md"):
         (said,) = re.findall(r"one file of (\d+) lines", (ROOT / "docs" / name).read_text(encoding="utf-8"))
-        (text,) = [text for language, _, text in blocks(ROOT / "docs" / name) if language == "python" and "register(" in text]
+        (text,) = [
+            text for language, _, text in blocks(ROOT / "docs" / name) if language == "python" and "register(" in text
+        ]
         assert int(said) == len(text.splitlines()), name
     text = (ROOT / "docs" / "adding-a-method.md").read_text(encoding="utf-8")
     package = ROOT / "examples" / "plugin"

@@ -35,7 +35,7 @@ class Recording:
 
 
 def reads(method: str, folder: Path, kind: type[Method] | None = None, **settings: Any) -> Recording:
-    """What the stages of a short run read, of the method by this name or of another `kind` in its place."""
+    """What the stages of a short run read, of the method by this name or of another `kind` instead."""
     with instead(METHODS, method, _watched(kind or METHODS.find(method))):
         config = short(method, **settings)
         recording = Recording(config.settings)
