@@ -37,7 +37,7 @@ def cross_entropy_among(logits: Tensor, labels: Tensor, classes: set[int]) -> Te
 
 @pytest.mark.parametrize(("tasks", "seen"), [(1, {0, 1}), (2, {0, 1, 2, 3}), (3, {0, 1, 2, 3, 4, 5})])
 def test_er_ace_sets_new_classes_against_each_other_and_old_ones_against_all(tasks: int, seen: set[int]) -> None:
-    learner = begun("er_ace", steps=2, tasks=tasks, minibatch_size=ALL, batch_size=4)
+    learner = begun("er_ace", steps=2, tasks=tasks, minibatch_size=ALL, batch_size=4, double=True)
     x, labels, network = next_step(learner)
     past = learner.memory
     assert set(past.labels.tolist()) <= seen  # the buffer may have dropped one since
