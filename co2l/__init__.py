@@ -9,7 +9,8 @@ if sys.version_info < (3, 11):  # noqa: UP036  pip refuses these; in a clone, th
     sys.stderr.write("co2l: this is Python %d.%d; co2l needs 3.11 or later\n" % sys.version_info[:2])  # noqa: UP031
     sys.exit(2)
 
-if sys.argv[:1] == ["-m"]:  # Python's, while it looks for the module: a command begins, and Ctrl-C has nothing to save
+if sys.argv[:1] == ["-m"] or sys.argv[0].endswith("/co2l"):
+    # Python's, while it looks for the module, or our script: a command begins, and Ctrl-C has nothing to save
     import os
     import signal
 

@@ -11,8 +11,8 @@ import pytest
 import co2l
 
 PACKAGE = Path(co2l.__file__).parent
-FOUNDATIONS = {"errors", "files", "names", "plain_yaml", "urls", "__version__"}  # what everything may import
-LAYERS = ["data", "learning", "search", "reporting", "cli", "cluster"]  # from the bottom; the commands are above them
+FOUNDATIONS = {"errors", "files", "names", "plain_yaml", "shipped", "urls", "__version__"}  # what everything may import
+LAYERS = ["data", "learning", "search", "reporting", "cli", "cluster", "commands"]  # from the bottom; the commands are above them
 SEARCH = [  # the same inside `search`; what an entry does not name belongs to the longest one that it begins with
     "algorithms.registry",
     "space",

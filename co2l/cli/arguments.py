@@ -12,6 +12,7 @@ from co2l.cli.console import PRIVATE, mask_of
 from co2l.cli.quantities import COUNT, SECONDS, real
 from co2l.errors import Co2lError, headline
 from co2l.names import check_name
+from co2l.shipped import space_file
 
 if TYPE_CHECKING:
     from co2l.learning.advice import TaskSize
@@ -186,6 +187,6 @@ def given_flags(args: argparse.Namespace) -> Flags:
 
 def study_of(path: str) -> str:
     """A study is named after its space's file, and after the folder if that is below search_spaces."""
-    parts = Path(path).absolute().with_suffix("").parts
+    parts = space_file(path).absolute().with_suffix("").parts
     name = "-".join(parts[parts.index("search_spaces") + 1 :]) if "search_spaces" in parts else parts[-1]
     return check_name(name, f"the name of {path}")
