@@ -13,7 +13,7 @@ from co2l.cli.console import OK, Parser, execute
 from co2l.errors import unknown
 
 WORK = ("tune", "train", "evaluate", "report", "cluster")  # each is `python -m co2l.NAME` too
-LATER = ()
+LATER = ("studies", "show", "rename", "export")
 CATALOGUE = ("spaces", "methods", "benchmarks", "settings")
 GROUPS = {"run": WORK, "look after": LATER, "look up": CATALOGUE}
 COMMANDS = (*WORK, *LATER, *CATALOGUE)
@@ -51,7 +51,7 @@ def _call(command: str, arguments: list[str]) -> int:
 
 
 def _listed() -> list[str]:
-    lines = []
+    lines: list[str] = []
     for title, commands in GROUPS.items():
         lines += [*([""] if lines else []), f"{title}:", *(f"  {name:<11} {purpose(name)}" for name in commands)]
     return lines

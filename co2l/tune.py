@@ -92,7 +92,11 @@ def _submit(args: argparse.Namespace) -> int:
     _, arguments = ours.parse_known_args()
     study = _study(args)
     submit(_cluster(args), study, space_file(args.space), arguments)
-    print(study if args.quiet else f"submitted: {study}\nfollow it with: {as_typed('python -m co2l.tune')} --follow {study}")
+    print(
+        study
+        if args.quiet
+        else f"submitted: {study}\nfollow it with: {as_typed('python -m co2l.tune')} --follow {study}"
+    )
     return OK
 
 

@@ -22,8 +22,8 @@ HEAD = """\
 
 <!-- Written by docs/build_api.py from the docstrings and parsers; edit those. -->
 
-The public names, and the flags of every command; `co2l tune` is another way to type `python -m co2l.tune`. Anything else may
-change between versions.
+The public names, and the flags of every command; `co2l tune` is another way to type `python -m co2l.tune`.
+Anything else may change between versions.
 """
 
 

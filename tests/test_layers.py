@@ -12,7 +12,8 @@ import co2l
 
 PACKAGE = Path(co2l.__file__).parent
 FOUNDATIONS = {"errors", "files", "names", "plain_yaml", "shipped", "urls", "__version__"}  # what everything may import
-LAYERS = ["data", "learning", "search", "reporting", "cli", "cluster", "commands"]  # from the bottom; the commands are above them
+# from the bottom; the commands that run something are above them
+LAYERS = ["data", "learning", "search", "reporting", "cli", "cluster", "commands"]
 SEARCH = [  # the same inside `search`; what an entry does not name belongs to the longest one that it begins with
     "algorithms.registry",
     "space",
@@ -22,6 +23,7 @@ SEARCH = [  # the same inside `search`; what an entry does not name belongs to t
     "running",
     "tracking",
     "service",
+    "upkeep",
 ]
 # a registry imports an algorithm when a space names it: only what it imports itself, at its start, counts
 REGISTRIES = {"search/algorithms/registry.py"}
@@ -36,10 +38,11 @@ ENGINES = {
     "optuna": {
         "search/algorithms/optuna_samplers.py",
         "search/record/importance.py",
+        "search/record/interactive.py",
         "search/record/storage.py",
         "search/record/study.py",
     },
-    "mlflow": {"search/tracking/runs.py", "search/tracking/models.py"},
+    "mlflow": {"search/tracking/runs.py", "search/tracking/models.py", "search/tracking/upkeep.py"},
 }
 
 

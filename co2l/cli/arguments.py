@@ -19,8 +19,15 @@ if TYPE_CHECKING:
     from co2l.search.running.local_ray import LocalRay
     from co2l.search.service import Options
     from co2l.search.space.space import Space
+    from co2l.search.upkeep import Locations
 
     S = TypeVar("S", bound=Space)
+
+
+def add_record_arguments(p: argparse.ArgumentParser) -> None:
+    """Where the record of searches and evaluations is."""
+    p.add_argument("--root", help="folder that searches wrote to (default: $CO2L_ROOT or runs)")
+    p.add_argument("--storage", metavar="URL", help="Optuna storage (default: ROOT/study.db)")
 
 
 def add_storage_arguments(where: argparse._ArgumentGroup) -> None:
@@ -114,6 +121,15 @@ def check_targets(args: argparse.Namespace) -> None:
     storage_of(args)
     tracking_of(args)
     Store(store_of(args)).check()
+
+
+def locations_of(args: argparse.Namespace) -> Locations:
+    """Where studies leave something; an error if nothing was ever recorded there."""
+    from co2l.search.record.storage import connect_to_read
+    from co2l.search.upkeep import Locations
+
+    connect_to_read(storage_of(args))
+    return Locations(root_of(args), store_of(args), storage_of(args), tracking_of(args))
 
 
 def _given(flag: str, text: str | None) -> str | None:

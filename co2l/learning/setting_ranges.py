@@ -38,7 +38,5 @@ def _values(annotation: Any, metadata: Iterable[Any]) -> list[str]:
 def _bounds(constraint: Any) -> list[str]:
     inner = [text for each in getattr(constraint, "metadata", ()) for text in _bounds(each)]
     return inner + [
-        f"{sign} {value:g}"
-        for name, sign in _BOUNDS.items()
-        if (value := getattr(constraint, name, None)) is not None
+        f"{sign} {value:g}" for name, sign in _BOUNDS.items() if (value := getattr(constraint, name, None)) is not None
     ]
