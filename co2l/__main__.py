@@ -13,7 +13,7 @@ from co2l.cli.console import OK, Parser, execute
 from co2l.errors import unknown
 
 WORK = ("tune", "train", "evaluate", "report", "cluster")  # each is `python -m co2l.NAME` too
-LATER = ("studies", "show", "rename", "export")
+LATER = ("studies", "show", "rename", "export", "rm", "gc")
 CATALOGUE = ("spaces", "methods", "benchmarks", "settings")
 GROUPS = {"run": WORK, "look after": LATER, "look up": CATALOGUE}
 COMMANDS = (*WORK, *LATER, *CATALOGUE)

@@ -22,6 +22,7 @@ SEARCH = [  # the same inside `search`; what an entry does not name belongs to t
     "algorithms",
     "running",
     "tracking",
+    "garbage",
     "service",
     "upkeep",
 ]

@@ -182,6 +182,7 @@ def options_of(
         fresh=args.fresh,
         save_every=args.save_every,
         model=model,
+        kept=Path(kept) if (kept := os.environ.get("CO2L_KEPT_ROOT")) else None,
     )
 
 

@@ -25,6 +25,16 @@ def print_rows(rows: Sequence[Mapping[str, object]]) -> None:
     print("\n".join(line.rstrip() for line in printed.get().splitlines()))
 
 
+def size(count: int) -> str:
+    """Bytes in the unit that people would use."""
+    amount, unit = float(count), "B"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if amount < 1000:
+            break
+        amount, unit = amount / 1000, larger
+    return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+
+
 def _shown(value: object) -> str:
     if value is None:
         return "–"

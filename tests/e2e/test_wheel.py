@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-SHORT = "--set E_0=1 --set E_t=1 --set probe_epochs=1 --set matrix_probe=none --set eta=0.01 --set kappa=0.1"
+ONE_TRIAL = "--set eta=0.01 --set kappa=0.1 --set kappa_star=0.01 --set buffer_size=50"
+SHORT = f"--set E_0=1 --set E_t=1 --set probe_epochs=1 --set matrix_probe=none {ONE_TRIAL}"
 
 
 @pytest.fixture(scope="module")
