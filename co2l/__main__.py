@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import ast
 import sys
 from importlib import import_module
-from importlib.util import find_spec
-from pathlib import Path
 
 from co2l import __version__
 from co2l.cli.console import OK, Parser, execute
+from co2l.commands import COMMANDS, GROUPS, module_of, purpose
 from co2l.errors import unknown
 
-WORK = ("tune", "train", "evaluate", "report", "cluster")  # each is `python -m co2l.NAME` too
-LATER = ("studies", "show", "rename", "export", "rm", "gc")
-CATALOGUE = ("spaces", "methods", "benchmarks", "settings")
-GROUPS = {"run": WORK, "look after": LATER, "look up": CATALOGUE}
-COMMANDS = (*WORK, *LATER, *CATALOGUE)
 EXAMPLE = "Each command explains its flags with --help. To begin: co2l tune --space seq_digits"
 
 
@@ -36,12 +29,6 @@ def main() -> int:
     return OK
 
 
-def module_of(command: str) -> str:
-    if command == "cluster":
-        return "co2l.cluster.__main__"
-    return f"co2l.{command}" if command in WORK else f"co2l.commands.{command}"
-
-
 def _call(command: str, arguments: list[str]) -> int:
     """The command's own `main`, which finds its arguments where Python puts them."""
     if command not in COMMANDS:
@@ -55,15 +42,6 @@ def _listed() -> list[str]:
     for title, commands in GROUPS.items():
         lines += [*([""] if lines else []), f"{title}:", *(f"  {name:<11} {purpose(name)}" for name in commands)]
     return lines
-
-
-def purpose(command: str) -> str:
-    """The first line of the module's docstring behind the command's name, read without importing it."""
-    spec = find_spec(module_of(command))
-    assert spec is not None
-    assert spec.origin is not None
-    text = ast.get_docstring(ast.parse(Path(spec.origin).read_text(encoding="utf-8"))) or ""
-    return text.splitlines()[0].partition(": ")[2]
 
 
 if __name__ == "__main__":

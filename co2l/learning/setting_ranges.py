@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Optional, get_args, get_origin
 
 from co2l.learning.config import Scope, Settings
 
 READ_BY = {Scope.EVERY: "every task", Scope.FIRST: "task 1", Scope.LATER: "task 2 on", Scope.PROBE: "evaluation"}
+_EITHER = types.UnionType, get_origin(Optional[int])  # noqa: UP045  Python has two types for `A | B`
 _BOUNDS = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤"}  # as pydantic's constraints are called
 
 
@@ -23,7 +24,7 @@ def _values(annotation: Any, metadata: Iterable[Any]) -> list[str]:
     if origin is Annotated:
         inner, *more = get_args(annotation)
         return _values(inner, [*metadata, *more])
-    if origin in (Union, types.UnionType):
+    if origin in _EITHER:
         return [text for part in get_args(annotation) for text in _values(part, metadata)]
     if origin is Literal:
         return [str(value) for value in get_args(annotation)]

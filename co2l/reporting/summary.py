@@ -20,6 +20,8 @@ _UNITS = {"d": 86_400, "h": 3600, "min": 60}
 
 @dataclass(frozen=True)
 class StudySummary:
+    """Progress, best result, cost and age of a study."""
+
     name: str
     kind: Kind
     space: str  # method, benchmark and algorithm
@@ -59,6 +61,7 @@ class StudySummary:
         }
 
     def as_dict(self) -> dict[str, Any]:
+        """Plain data, as JSON has it."""
         changed = self.changed.isoformat(timespec="seconds") if self.changed else None
         return {**asdict(self), "cost": self.cost.as_dict(), "changed": changed}
 
