@@ -38,7 +38,7 @@ def main() -> int:
     if args.method not in METHODS:
         raise unknown("method", args.method, METHODS, where="co2l settings")
     kind = METHODS[args.method].settings_type
-    defaults = configure(args.benchmark, args.method).settings.model_dump() if args.benchmark else _defaults(kind)
+    defaults = dict(configure(args.benchmark, args.method).settings) if args.benchmark else _defaults(kind)
     rows = [
         {
             "setting": name,

@@ -209,9 +209,10 @@ class RunConfig:
         read = self.settings.keyed(self.settings.within({Scope.PROBE}))
         return _digest(stage=self.stage_key(t), probe=probe, settings=read)
 
-    def keys_in_store(self, tasks: int, probes: Iterable[str]) -> set[str]:
-        """The keys of its `tasks` states, and of all that `probes` may measure after each."""
-        stages, settings, names = self.stage_keys(tasks), self.settings.within({Scope.PROBE}), list(probes)
+    def keys_in_store(self, probes: Iterable[str]) -> set[str]:
+        """The keys of its states, and of all that `probes` may measure after each."""
+        stages, names = self.stage_keys(self.settings.tasks), list(probes)
+        settings = self.settings.within({Scope.PROBE})
         measured = {_digest(stage=stage, probe=probe, settings=settings) for stage in stages for probe in names}
         return measured | set(stages)
 

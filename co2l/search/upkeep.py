@@ -57,12 +57,12 @@ def rename(where: Locations, old: str, new: str) -> list[str]:
 
 def _rename(where: Locations, old: str, new: str) -> None:
     record.check_free(where.storage, new)
-    space, spool = StudyReader(where.storage).study(old).space, where.root / "spool"
+    identity, spool = StudyReader(where.storage).study(old).identity, where.root / "spool"
     StudyRuns(where.tracking_uri, old).rename(new)
     moved = {
         where.selected(old): where.selected(new),
         where.logs(old): where.logs(new),
-        spool_file(where.tracking_uri, old, space, spool): spool_file(where.tracking_uri, new, space, spool),
+        spool_file(where.tracking_uri, old, identity, spool): spool_file(where.tracking_uri, new, identity, spool),
     }
     for before, after in moved.items():
         if before.exists():
@@ -131,7 +131,7 @@ def _planned(where: Locations, study: str, *, models: bool) -> tuple[Removal, li
 
 def _files(where: Locations, study: str) -> list[Path]:
     found = [where.selected(study), where.logs(study)]
-    with suppress(Co2lError):  # without its space the file's name is unknown
-        space = StudyReader(where.storage).study(study).space
-        found.append(spool_file(where.tracking_uri, study, space, where.root / "spool"))
+    with suppress(Co2lError):  # of one that cannot be read the file's name is unknown
+        identity = StudyReader(where.storage).study(study).identity
+        found.append(spool_file(where.tracking_uri, study, identity, where.root / "spool"))
     return [path for path in found if path.exists()]

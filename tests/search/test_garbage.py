@@ -35,6 +35,8 @@ AXES: dict[str, list[Any]] = {  # every scope: all stages, task 1, later tasks, 
     "kappa": [0.1, 0.2],
     "buffer_size": [50, "unlimited"],
     "probe_epochs": [1, 2],
+    "tasks": [2, 5],
+    "class_order": ["fixed", "seed"],
 }
 FOLDERS = ("aa" * 8, "bb" * 8)  # of two kinds of devices
 NOW = timedelta(0)
@@ -63,7 +65,7 @@ def files_of(axes: Mapping[str, Any], seed: int, kind: str) -> Iterator[str]:
     """What one trial may have in a store, by the keys that a run computes itself: nothing of `reachable` is used."""
     split = Split("evaluation") if kind == "evaluation" else Split("search", 0.1, 0)
     config = configure("seq_digits", "co2l", dict(axes), seed=seed, split=split)
-    last = BENCHMARKS["seq_digits"].tasks - 1
+    last = axes.get("tasks", BENCHMARKS["seq_digits"].tasks) - 1
     for folder in FOLDERS:
         for t in range(last + 1):
             yield f"{folder}/{config.stage_key(t)}.state"

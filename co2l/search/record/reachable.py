@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from co2l.data.benchmarks import benchmark
 from co2l.errors import Co2lError
 from co2l.learning.config import RunConfig, Scope
 from co2l.learning.export import KINDS
@@ -53,7 +52,7 @@ def keys_of(config: RunConfig, probes: Iterable[str] = ()) -> set[str]:
     matrix = METHODS[config.method].matrix_probe(config.settings)
     measured = {*PROBES, *probes, *named, *([matrix] if matrix else [])}
     exported = {f"{probe} {kind}" for probe in measured for kind in KINDS}
-    return config.keys_in_store(benchmark(config.benchmark).tasks, measured | exported)
+    return config.keys_in_store(measured | exported)
 
 
 def _trials(study: StoredStudy) -> Iterator[tuple[Trial, set[str]]]:

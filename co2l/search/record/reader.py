@@ -37,6 +37,7 @@ class StoredStudy:
     kind: Kind
     space: Space
     entries: Mapping[str, Entry]  # by the key of the trial, in the order of their first begin
+    identity: str  # the digest of the space that it was started with, before it may have grown
     changed: datetime | None = None  # when a trial last began or ended, in this machine's time
 
     @property
@@ -78,7 +79,8 @@ class StudyReader:
         entries = {entry.key: entry for entry in read if entry is not None}
         kind, space = _space(studies[name], entries, f"study '{name}'")
         times = [time for each in trials for time in (each.datetime_start, each.datetime_complete) if time]
-        return StoredStudy(name, kind, space, entries, max(times, default=None))
+        identity = studies[name].get("identity") or space.digest
+        return StoredStudy(name, kind, space, entries, identity, max(times, default=None))
 
     def _studies(self) -> dict[str, dict[str, Any]]:
         """What `StudyRecord.open` noted of each of our studies, by name: its space, and its limits."""
