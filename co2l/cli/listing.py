@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Mapping, Sequence
 
 
-def print_rows(rows: Sequence[Mapping[str, object]]) -> None:
+def print_rows(rows: Sequence[Mapping[str, object]], *, as_json: bool = False) -> None:
     """Every row has the same keys; numbers stand to the right."""
+    if as_json:
+        print(json.dumps(rows, indent=2))
+        return
     from rich import box
     from rich.console import Console
     from rich.table import Table

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 
 from co2l.cli.console import OK, Parser
 from co2l.cli.listing import print_rows
@@ -38,8 +37,5 @@ def main() -> int:
         }
         for name, each in BENCHMARKS.items()
     ]
-    if args.json:
-        print(json.dumps(rows, indent=2))
-    else:
-        print_rows(rows)
+    print_rows(rows, as_json=args.json)
     return OK

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import inspect
-import json
 
 from co2l.cli.console import OK, Parser
 from co2l.cli.listing import print_rows
@@ -37,10 +36,7 @@ def main() -> int:
         }
         for name, kind in METHODS.items()
     ]
-    if args.json:
-        print(json.dumps(rows, indent=2))
-    else:
-        print_rows(rows)
+    print_rows(rows, as_json=args.json)
     return OK
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import TYPE_CHECKING, Any
 
 from co2l.cli.console import OK, Parser
@@ -49,10 +48,9 @@ def main() -> int:
         }
         for name, field in kind.model_fields.items()
     ]
-    if args.json:
-        print(json.dumps(rows, indent=2))
-    else:
-        print_rows([{**row, "default": "by benchmark" if row["default"] is None else row["default"]} for row in rows])
+    if not args.json:
+        rows = [{**row, "default": "by benchmark" if row["default"] is None else row["default"]} for row in rows]
+    print_rows(rows, as_json=args.json)
     return OK
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 from typing import TYPE_CHECKING, Any
 
 from co2l.cli.arguments import add_record_arguments, storage_of
@@ -39,10 +38,8 @@ def main() -> int:
     storage = storage_of(args)
     reader = StudyReader(storage)
     rows = [_row(reader, storage, name, as_json=args.json) for name in reader.names()]
-    if args.json:
-        print(json.dumps(rows, indent=2))
-    elif rows:
-        print_rows(rows)
+    if rows or args.json:
+        print_rows(rows, as_json=args.json)
     else:
         print("no studies yet; begin with: co2l tune --space seq_digits")
     return OK
