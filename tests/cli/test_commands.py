@@ -119,8 +119,8 @@ def test_the_command_answers_without_heavy_imports(arguments: list[str]) -> None
 
 def test_a_command_is_the_same_in_both_ways(tmp_path: Path) -> None:
     space = str(ROOT / "search_spaces" / "seq_digits.yaml")
-    by_module = call_here("co2l.tune", "--space", space, "--plan", "--json", cwd=tmp_path)
-    by_name = call_here("co2l.__main__", "tune", "--space", space, "--plan", "--json", cwd=tmp_path)
+    by_module = call_here("co2l.evaluate", "--space", space, "--plan", "--json", cwd=tmp_path)
+    by_name = call_here("co2l.__main__", "evaluate", "--space", space, "--plan", "--json", cwd=tmp_path)
     assert by_module.returncode == 0
     assert (by_name.returncode, by_name.stdout, by_name.stderr) == (0, by_module.stdout, "")
     refused = call_here("co2l.__main__", "tune", "--spacee", "a", cwd=tmp_path)
