@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from co2l.learning.metrics import scenario_title
+from co2l.learning.metrics import reported, scenario_title
 from co2l.reporting.html_rows import html_pairs, html_rows, shown
 from co2l.search.record.entries import Cost, Entry, Status
 from co2l.search.space.naming import named, shortened
@@ -40,7 +40,7 @@ class StudyTrial:
             seed=entry.seed,
             status=entry.status,
             score=entry.score,
-            accuracies=dict(result.get("average", {})),
+            accuracies=reported(result) if result else {},
             matrix={name: list(rows) for name, rows in result.get("matrix", {}).items()},
             cost=entry.cost,
             reason=entry.reason,
