@@ -11,7 +11,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 GLOSSARY = Path("docs/glossary.md")
-NOTEBOOKS = {Path("examples/first_search.ipynb"), Path("tests/e2e/test_example_notebook.py")}  # Jupyter's words are its own
+# Jupyter's words are its own
+NOTEBOOKS = {Path("examples/first_search.ipynb"), Path("tests/e2e/test_example_notebook.py")}
 EXEMPT = {GLOSSARY, Path("CHANGELOG.md"), *NOTEBOOKS}
 
 

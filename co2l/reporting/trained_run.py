@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from co2l.learning.config import RunConfig
+from co2l.learning.events import Result
 from co2l.learning.metrics import mean, scenario_title
-from co2l.learning.run import Result
 from co2l.reporting.html_rows import html_pairs, html_rows
 
 
