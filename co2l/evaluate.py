@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -64,8 +65,9 @@ def parser() -> argparse.ArgumentParser:
     return p
 
 
-def main() -> int:
-    args = parser().parse_args()
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Those of the command line, unless some are given."""
+    args = parser().parse_args(arguments)
     for flag in ("study", "name"):
         if (name := getattr(args, flag)) is not None:
             check_name(name, f"--{flag}")

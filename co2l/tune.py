@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from co2l.cli.arguments import (
@@ -19,12 +19,13 @@ from co2l.cli.arguments import (
     use_imports,
     with_resources,
 )
-from co2l.cli.console import FAILED, INTERRUPTED, OK, Parser, creating, execute, interruptible
+from co2l.cli.console import FAILED, INTERRUPTED, OK, Parser, as_typed, creating, execute, interruptible
 from co2l.cli.quantities import COUNT, SEED, real, whole
 from co2l.errors import Co2lError, unknown
 from co2l.learning.cards import CARDS
 from co2l.names import check_name
 from co2l.search.algorithms.registry import ALGORITHMS
+from co2l.shipped import space_file
 
 if TYPE_CHECKING:
     from co2l.search.space.estimate import Timing
@@ -69,8 +70,9 @@ def parser() -> argparse.ArgumentParser:
     return p
 
 
-def main() -> int:
-    args = parser().parse_args()
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Those of the command line, unless some are given."""
+    args = parser().parse_args(arguments)
     _check(args)
     if args.follow or args.stop:
         return _attend(args)
@@ -94,8 +96,9 @@ def _submit(args: argparse.Namespace) -> int:
     ours.add_argument("--submit", nargs="?")
     _, arguments = ours.parse_known_args()
     study = _study(args)
-    submit(_cluster(args), study, Path(args.space), arguments, active())
-    print(study if args.quiet else f"submitted: {study}\nfollow it with: python -m co2l.tune --follow {study}")
+    submit(_cluster(args), study, space_file(args.space), arguments, active())
+    follow = f"{as_typed('python -m co2l.tune')} --follow {study}"
+    print(study if args.quiet else f"submitted: {study}\nfollow it with: {follow}")
     return OK
 
 

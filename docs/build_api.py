@@ -12,17 +12,25 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import co2l
+from co2l.commands import COMMANDS, module_of
 
 PAGE = Path(__file__).with_name("api.md")
-REACHABLE = ("co2l.reporting.notebook.Study", "co2l.errors.Co2lError")  # what public functions return and raise
-COMMANDS = ("train", "tune", "evaluate", "report", "cluster")
+REACHABLE = (
+    "co2l.reporting.notebook.Study",
+    "co2l.reporting.notebook.Studies",
+    "co2l.reporting.stored_trial.StudyTrial",
+    "co2l.reporting.summary.StudySummary",
+    "co2l.reporting.trained_run.TrainedRun",
+    "co2l.errors.Co2lError",
+)  # what public functions return and raise
 
 HEAD = """\
 # API reference
 
 <!-- Written by docs/build_api.py from the docstrings and parsers; edit those. -->
 
-The public names, and the flags of every command. Anything else may change between versions.
+The public names, and the flags of every command; `co2l NAME` is another way to type `python -m co2l.NAME`.
+Anything else may change between versions.
 """
 
 
@@ -66,8 +74,7 @@ def documented(thing: object) -> str:
 
 
 def command(name: str) -> Iterator[str]:
-    module = importlib.import_module(f"co2l.{name}.__main__" if name == "cluster" else f"co2l.{name}")
-    yield from described(module.parser(), "###")
+    yield from described(importlib.import_module(module_of(name)).parser(), "###")
 
 
 def described(parser: argparse.ArgumentParser, level: str) -> Iterator[str]:

@@ -11,25 +11,10 @@ import pytest
 import co2l
 
 PACKAGE = Path(co2l.__file__).parent
-FOUNDATIONS = {
-    "errors",
-    "files",
-    "imports",
-    "names",
-    "plain_yaml",
-    "plugins",
-    "urls",
-    "__version__",
-}  # what everything may import
-LAYERS = [
-    "data",
-    "learning",
-    "search",
-    "reporting",
-    "cli",
-    "cluster",
-    "testing",
-]  # from the bottom; the commands are above them
+# what everything may import
+FOUNDATIONS = {"errors", "files", "imports", "names", "plain_yaml", "plugins", "shipped", "urls", "__version__"}
+# from the bottom; the commands that run something are above them
+LAYERS = ["data", "learning", "search", "reporting", "cli", "cluster", "commands", "testing"]
 SEARCH = [  # the same inside `search`; what an entry does not name belongs to the longest one that it begins with
     "algorithms.registry",
     "space",
@@ -38,7 +23,9 @@ SEARCH = [  # the same inside `search`; what an entry does not name belongs to t
     "algorithms",
     "running",
     "tracking",
+    "garbage",
     "service",
+    "upkeep",
 ]
 # a registry imports an algorithm when a space names it: only what it imports itself, at its start, counts
 REGISTRIES = {"search/algorithms/registry.py"}
@@ -53,10 +40,11 @@ ENGINES = {
     "optuna": {
         "search/algorithms/optuna_samplers.py",
         "search/record/importance.py",
+        "search/record/interactive.py",
         "search/record/storage.py",
         "search/record/study.py",
     },
-    "mlflow": {"search/tracking/runs.py", "search/tracking/models.py"},
+    "mlflow": {"search/tracking/runs.py", "search/tracking/models.py", "search/tracking/upkeep.py"},
 }
 
 

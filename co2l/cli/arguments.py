@@ -12,14 +12,22 @@ from co2l.cli.console import PRIVATE, mask_of
 from co2l.cli.quantities import COUNT, SECONDS, real
 from co2l.errors import Co2lError, headline
 from co2l.names import check_name
+from co2l.shipped import space_file
 
 if TYPE_CHECKING:
     from co2l.learning.advice import TaskSize
     from co2l.search.running.local_ray import LocalRay
     from co2l.search.service import Options
     from co2l.search.space.space import Space
+    from co2l.search.upkeep import Locations
 
     S = TypeVar("S", bound=Space)
+
+
+def add_record_arguments(p: argparse.ArgumentParser) -> None:
+    """Where the record of searches and evaluations is."""
+    p.add_argument("--root", help="folder that searches wrote to (default: $CO2L_ROOT or runs)")
+    p.add_argument("--storage", metavar="URL", help="Optuna storage (default: ROOT/study.db)")
 
 
 def add_storage_arguments(where: argparse._ArgumentGroup) -> None:
@@ -128,6 +136,15 @@ def check_targets(args: argparse.Namespace) -> None:
     Store(store_of(args)).check()
 
 
+def locations_of(args: argparse.Namespace) -> Locations:
+    """Where studies leave something; an error if nothing was ever recorded there."""
+    from co2l.search.record.storage import connect_to_read
+    from co2l.search.upkeep import Locations
+
+    connect_to_read(storage_of(args))
+    return Locations(root_of(args), store_of(args), storage_of(args), tracking_of(args))
+
+
 def _given(flag: str, text: str | None) -> str | None:
     """What was given with a flag; an empty text is more likely a shell variable without a value than a wish."""
     if text is not None and not text.strip():
@@ -178,6 +195,7 @@ def options_of(
         fresh=args.fresh,
         save_every=args.save_every,
         model=model,
+        kept=Path(kept) if (kept := os.environ.get("CO2L_KEPT_ROOT")) else None,
     )
 
 
@@ -202,6 +220,6 @@ def given_flags(args: argparse.Namespace) -> Flags:
 
 def study_of(path: str) -> str:
     """A study is named after its space's file, and after the folder if that is below search_spaces."""
-    parts = Path(path).absolute().with_suffix("").parts
+    parts = space_file(path).absolute().with_suffix("").parts
     name = "-".join(parts[parts.index("search_spaces") + 1 :]) if "search_spaces" in parts else parts[-1]
     return check_name(name, f"the name of {path}")

@@ -9,6 +9,7 @@ import socket
 import sys
 from pathlib import Path
 
+from co2l.cli.console import by_console_script
 from co2l.errors import url_shown
 from co2l.urls import sqlite_file, sqlite_url
 
@@ -34,6 +35,14 @@ def _mlflow() -> str:
 def python() -> str:
     """This Python, ready to copy: the bare name only if the shell would find this one."""
     return "python" if _shell_finds("python") else shlex.quote(from_here(sys.executable))
+
+
+def command(name: str) -> str:
+    """One of our commands, ready to copy, in the way that this one was typed."""
+    if by_console_script():
+        script = Path(sys.executable).with_name("co2l")
+        return f"co2l {name}" if _shell_finds("co2l") else f"{shlex.quote(from_here(script))} {name}"
+    return f"{python()} -m co2l.{name}"
 
 
 def _shell_finds(name: str) -> bool:

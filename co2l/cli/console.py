@@ -35,7 +35,8 @@ class Parser(argparse.ArgumentParser):
     """
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**{"formatter_class": Help, "allow_abbrev": False, **options})
+        typed = {name: as_typed(text) for name, text in options.items() if name in ("prog", "usage", "epilog")}
+        super().__init__(**{"formatter_class": Help, "allow_abbrev": False, **options, **typed})
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         known, rest = self.parse_known_args(args, namespace)
@@ -53,6 +54,16 @@ class Parser(argparse.ArgumentParser):
         flags = {flag for action in self._actions for flag in action.option_strings}
         below = [action.choices for action in self._actions if isinstance(action, argparse._SubParsersAction)]
         return flags.union(*(parser._flags() for choices in below for parser in choices.values()))
+
+
+def by_console_script() -> bool:
+    """Whether the command was typed as `co2l NAME` and not as `python -m co2l.NAME`."""
+    return sys.argv[0].startswith("co2l ")
+
+
+def as_typed(text: str) -> str:
+    """The text with commands as this one was typed."""
+    return text.replace("python -m co2l.", "co2l ") if text and by_console_script() else text
 
 
 def execute(command: Callable[[], int]) -> NoReturn:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from co2l.cli.arguments import Flags
-from co2l.cli.browse import browse, from_here, python
+from co2l.cli.browse import browse, command, from_here
 from co2l.errors import headline
 from co2l.learning.metrics import scenario_title
 from co2l.search.record.importance import described
@@ -46,8 +46,8 @@ def print_search(space: Space, options: Options, result: SearchResult, *, flags:
     print(f"selected configurations: {from_here(result.selected_file)}")
     _print_summary(options, result.summary)
     if choice.selected and not choice.missing and not result.summary.left:
-        print(f"next: {python()} -m co2l.evaluate --study {options.study}{flags.to_run}")
-        print(f"report: {python()} -m co2l.report --study {options.study}{flags.to_read}")
+        print(f"next: {command('evaluate')} --study {options.study}{flags.to_run}")
+        print(f"report: {command('report')} --study {options.study}{flags.to_read}")
 
 
 def _selected(space: Space, options: Options, selected: tuple[Selected, ...]) -> Table:
@@ -108,7 +108,7 @@ def print_evaluation(
         print(f'  load: mlflow.pytorch.load_model("models:/{options.model}@{result.aliases[0]}")')
     _print_summary(options, result.summary)
     if result.tested:
-        print(f"report: {python()} -m co2l.report --study {report}{flags.to_read}")
+        print(f"report: {command('report')} --study {report}{flags.to_read}")
 
 
 def _table(title: str) -> Table:

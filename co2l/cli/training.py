@@ -33,6 +33,7 @@ def run_here(
     where = choose_device(device)
     tasks = config.open_stream(data_root(data))
     store = Store(f"{root.rstrip('/')}/store")
+    store.claim({"run": config.as_dict()})
     display.warn(advice(config, task_sizes(tasks)))
     progress = RunProgress(display, config, tasks, verbose=verbose)
     with interruptible() as asked_to_stop:

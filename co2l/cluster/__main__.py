@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from co2l import shipped
 from co2l.cli.console import OK, WRONG_INPUT, Parser, execute
 from co2l.cli.quantities import whole
+from co2l.errors import Co2lError
 
 if TYPE_CHECKING:
     from co2l.cluster.check import Finding
@@ -51,6 +54,10 @@ def parser() -> argparse.ArgumentParser:
     slurm.add_argument("--cpus-per-task", metavar="N", help="CPUs of each node")
     slurm.add_argument("--time", metavar="LIMIT", help="of each job; they continue after it")
     slurm.add_argument("--workers", type=int, default=0, metavar="N", help="one-node jobs that join and leave")
+    copy = commands.add_parser(
+        "copy", help="write the files that come with the package: gpu.yaml, slurm.sh, Dockerfile, …"
+    )
+    copy.add_argument("--to", type=Path, default=Path("cluster"), metavar="FOLDER", help="a new one (default: cluster)")
     fetch = commands.add_parser("fetch", help="copy datasets from a bucket or folder to this node")
     fetch.add_argument("--from", dest="source", default="", metavar="URL", help="copy nothing if empty")
     fetch.add_argument("--to", required=True, metavar="FOLDER")
@@ -85,6 +92,8 @@ def main() -> int:
         return _check(args)
     if args.command == "selftest":
         return _selftest(args)
+    if args.command == "copy":
+        return _copy(args.to.expanduser())
     if args.command == "fetch":
         return _fetch(args.source, args.to)
     from co2l.cluster import services
@@ -167,6 +176,14 @@ def _slurm(args: argparse.Namespace, rest: list[str]) -> int:
     jobs = f"{done.search} {done.workers}".strip()
     print(f"submitted: {done.name}, job {done.search}" + (f", workers {done.workers}" if done.workers else ""))
     print(f"follow it with: tail -F {done.log}\nstop it with: scancel {jobs}; submit it again to continue")
+    return OK
+
+
+def _copy(folder: Path) -> int:
+    if folder.exists():
+        raise Co2lError("is there already", where=str(folder), fix="give a new folder with --to")
+    shutil.copytree(shipped.folder("cluster"), folder)
+    print("\n".join(sorted(str(path) for path in folder.rglob("*") if path.is_file())))
     return OK
 
 

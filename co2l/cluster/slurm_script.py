@@ -13,9 +13,10 @@ from pathlib import Path
 from co2l.cluster.slurm_task import task_of
 from co2l.errors import Co2lError, headline
 from co2l.files import write_atomic
+from co2l.shipped import folder
 
 UNSET = "CHANGE-ME"
-SHIPPED = Path(__file__).parents[2] / "cluster" / "slurm.sh"
+SHIPPED = folder("cluster") / "slurm.sh"
 LINE = re.compile(r"^#SBATCH +--([\w-]+)(?:[= ](\S*))?[^\n]*\n", re.MULTILINE)
 
 

@@ -108,7 +108,7 @@ def _drive(task: Task, local: Path, node: RayNode, token: str, asked: Asked) -> 
     words += ["--wait", FOREVER] if task.driver_only else []
     driver = subprocess.Popen(
         [sys.executable, "-m", f"co2l.{task.command}", *words],
-        env={**os.environ, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token},
+        env={**os.environ, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token, "CO2L_KEPT_ROOT": str(task.root)},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

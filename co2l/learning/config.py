@@ -15,7 +15,7 @@ import json
 import math
 import reprlib
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from enum import Enum
 from pathlib import Path
@@ -218,6 +218,13 @@ class RunConfig:
         """The content key of the accuracies that `probe` measures after task `t`."""
         read = self.settings.keyed(self.settings.within({Scope.PROBE}))
         return _digest(stage=self.stage_key(t), probe=probe, settings=read)
+
+    def keys_in_store(self, probes: Iterable[str]) -> set[str]:
+        """The keys of its states, and of all that `probes` may measure after each."""
+        stages, names = self.stage_keys(self.settings.tasks), list(probes)
+        settings = self.settings.within({Scope.PROBE})
+        measured = {_digest(stage=stage, probe=probe, settings=settings) for stage in stages for probe in names}
+        return measured | set(stages)
 
     @property
     def key(self) -> str:

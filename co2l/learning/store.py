@@ -3,7 +3,7 @@
 Below one root, a local folder or any fsspec URL, a key has up to three files: `<key>.state`, `<key>.partial`
 (the middle of a stage) and `<key>.json`. Each is written to `unfinished/` and then renamed, and says inside under
 which name it was saved. What is damaged, or stands under another name, is reported, deleted and answered as
-absent, so that it is computed again.
+absent, so that it is computed again. `claims/` says which records and runs use the store.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import os
 import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,9 @@ from fsspec.implementations.local import LocalFileSystem
 from co2l.errors import CLUSTER_EXTRA, Co2lError, OutsideError
 
 _KEY = re.compile(r"[0-9a-f]+(/[0-9a-f]+)?")
+_NAME = re.compile(
+    r"(?:alone/(?P<trial>[0-9a-f]+)/)?(?:[0-9a-f]+/)?(?P<key>[0-9a-f]+)\.(?:state|partial|json)"
+)  # of a file that belongs to a key
 _HEADER = "co2l-state 2 {sha256} {length:020d} {name}\n"
 _LONGEST_HEADER = 1000
 _TRIAL = "c0ffee"  # begins the key of what is only written to see whether that works
@@ -36,6 +40,38 @@ _CHUNK = 8 * 2**20  # a remote file buffers what one write hands over: never the
 _LEFTOVER_AGE = timedelta(days=1)  # nobody writes one file for a day, so its writer was killed
 _AGAIN = "and run the same command again: everything finished so far is kept"
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A file in a store, as `Store.contents` lists it."""
+
+    name: str  # its path below the store
+    size: int  # in bytes
+    modified: datetime
+
+    @property
+    def _parts(self) -> re.Match[str] | None:
+        return _NAME.fullmatch(self.name)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it has a name that a store gives. What is being written, and claims, are not for others to delete."""
+        return self._parts is not None
+
+    @property
+    def key(self) -> str:
+        """Without the folder, which says on which data and device it was computed."""
+        return self._parts["key"] if self._parts else ""
+
+    @property
+    def trial(self) -> str:
+        """The trial that has it for itself, as trials have that share no stages; else empty."""
+        return (self._parts["trial"] or "") if self._parts else ""
+
+    @property
+    def kind(self) -> str:
+        return self.name.rpartition(".")[2]
 
 
 class Store:
@@ -52,6 +88,7 @@ class Store:
             fix = f"in a clone: {CLUSTER_EXTRA}" if isinstance(error, ImportError) else "give a folder or an fsspec URL"
             raise Co2lError(f"cannot open this store: {error}", where=self.root, fix=fix) from error
         self._unfinished = f"{self._folder}/unfinished"  # no key's name: it is not hexadecimal
+        self._claims = f"{self._folder}/claims"  # nor is this
         self._local = isinstance(self._fs, LocalFileSystem)
         self._sweep()
 
@@ -88,6 +125,41 @@ class Store:
     def save_measurement(self, key: str, measurement: Mapping[str, Any]) -> None:
         path = self._path(key, "json")
         self._write(path, b"", memoryview(_encode_measurement(measurement, self._name(path))))
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is a folder that this machine sees."""
+        return self._local
+
+    def contents(self) -> Iterator[StoredFile]:
+        """Every file below the root, by name."""
+        with _refusals("read", self.root):
+            found = self._fs.find(self._folder, detail=True)
+        for path, info in found.items():
+            yield StoredFile(self._name(path), int(info.get("size") or 0), _modified(info))
+
+    def remove(self, file: StoredFile) -> None:
+        self._delete(f"{self._folder}/{file.name}")
+
+    def claim(self, content: Mapping[str, Any]) -> None:
+        """Note who uses the store, so that nothing of theirs is taken for garbage; the same claim again is the same."""
+        text = json.dumps(content, sort_keys=True).encode()
+        self._write(f"{self._claims}/{hashlib.sha256(text).hexdigest()[:32]}", b"", memoryview(text))
+
+    def claims(self) -> list[dict[str, Any]]:
+        """What was claimed; one that cannot be read is an error, because nobody knows what it protects."""
+        with _refusals("read", self.root):
+            try:
+                found = self._fs.find(self._claims)
+                texts = {path: self._fs.cat_file(path) for path in found}
+            except FileNotFoundError:
+                return []
+        try:
+            return [dict(json.loads(text)) for text in texts.values()]
+        except (ValueError, TypeError):
+            raise Co2lError(
+                "a claim is damaged", where=self._claims, fix="delete it if you know whose it was"
+            ) from None
 
     def _path(self, key: str, kind: str) -> str:
         if not _KEY.fullmatch(key):
@@ -145,6 +217,14 @@ class Store:
             for path in self._fs.ls(self._unfinished, detail=False):
                 if datetime.now(UTC) - self._fs.modified(path).astimezone(UTC) > _LEFTOVER_AGE:
                     self._fs.rm_file(path)
+
+
+def _modified(info: Mapping[str, Any]) -> datetime:
+    """When a file was written, as far as its file system says: else now, so that it is never taken for old."""
+    found = next((info[name] for name in ("mtime", "LastModified", "created", "updated") if info.get(name)), None)
+    if isinstance(found, int | float):
+        return datetime.fromtimestamp(found, UTC)
+    return found.astimezone(UTC) if isinstance(found, datetime) else datetime.now(UTC)
 
 
 def _plain(value: Any, where: str) -> Any:

@@ -13,6 +13,7 @@ from co2l.learning.device import device_for
 from co2l.learning.metrics import reported
 from co2l.learning.store import Store
 from co2l.names import check_name
+from co2l.search.garbage import claim_of
 from co2l.search.record.entries import Cost
 from co2l.search.record.importance import importance
 from co2l.search.record.lease import driving
@@ -29,6 +30,7 @@ from co2l.search.space.evaluation import Evaluation
 from co2l.search.space.plan import plan
 from co2l.search.space.space import Space, Trial
 from co2l.search.tracking import Tracker
+from co2l.urls import sqlite_file, sqlite_url
 
 FLUSH_SECONDS = 60.0  # without an answer, until tracking gives up at the end; the rest waits in its spool
 STOP_SECONDS = 5.0  # the same, if the search was asked to stop
@@ -55,9 +57,18 @@ class Options:
     fresh: bool = False
     save_every: float = 60.0  # seconds between the states within a task
     model: str | None = None  # the name under which an evaluation registers its classifiers
+    kept: Path | None = None  # where the root will be found later, if this one is a copy
 
     def __post_init__(self) -> None:
         check_name(self.study, "the study's name")
+
+    @property
+    def claimed(self) -> str:
+        """Where the record will be found later."""
+        file = sqlite_file(self.storage)
+        if self.kept and file and file.is_relative_to(self.root):
+            return sqlite_url(self.kept / file.relative_to(self.root))
+        return self.storage
 
     @property
     def failures(self) -> FailureLog:
@@ -159,7 +170,9 @@ def _drive(
     """Run what is left to run, as the study's only driver, and conclude."""
     watcher.doing("opening the data, the study and MLflow", checking=True)
     options.root.mkdir(parents=True, exist_ok=True)
-    Store(options.store).check()
+    store = Store(options.store)
+    store.check()
+    store.claim(claim_of(store, options.claimed))
     if options.address is None:  # a cluster's data are on its workers
         space.any_trial().config.open_stream(options.data)
     with driving(options.storage, options.study) as lease:

@@ -6,9 +6,11 @@ import contextlib
 import re
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from commands import call_here
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = ["train", "tune", "evaluate", "report", "cluster"]
@@ -95,9 +97,34 @@ def test_a_wrong_argument_is_one_line_at_once(command: str, arguments: list[str]
 
 def test_the_package_lists_its_commands() -> None:
     done = subprocess.run([sys.executable, "-m", "co2l"], cwd=ROOT, capture_output=True, text=True, check=True)
-    typed = [line for line in done.stdout.splitlines() if line.startswith("python -m co2l.")]
-    assert sorted(typed) == sorted(f"python -m co2l.{command}" for command in COMMANDS)
+    listed = [line.split()[0] for line in done.stdout.splitlines() if line.startswith("  ")]
+    assert set(COMMANDS) <= set(listed)
     assert "search the settings of a space" in done.stdout
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["--version"], ["tune", "--help"], ["tun"], ["spaces"]])
+def test_the_command_answers_without_heavy_imports(arguments: list[str]) -> None:
+    code, imported, out, err = start("__main__", *arguments)
+    assert code == (2 if arguments == ["tun"] else 0)
+    assert "argparse" in imported, "the list of modules is not read"
+    assert not imported & HEAVY
+    if arguments == ["--version"]:
+        assert out == f"co2l {version('co2l')}\n"
+    if arguments == ["tune", "--help"]:
+        assert "usage: co2l tune --space FILE" in out
+        assert "python -m" not in out
+    if arguments == ["tun"]:
+        assert err == "co2l: co2l: unknown command 'tun'; did you mean 'tune'?\n"
+
+
+def test_a_command_is_the_same_in_both_ways(tmp_path: Path) -> None:
+    space = str(ROOT / "search_spaces" / "seq_digits.yaml")
+    by_module = call_here("co2l.evaluate", "--space", space, "--plan", "--json", cwd=tmp_path)
+    by_name = call_here("co2l.__main__", "evaluate", "--space", space, "--plan", "--json", cwd=tmp_path)
+    assert by_module.returncode == 0
+    assert (by_name.returncode, by_name.stdout, by_name.stderr) == (0, by_module.stdout, "")
+    refused = call_here("co2l.__main__", "tune", "--spacee", "a", cwd=tmp_path)
+    assert refused.stderr == "co2l: co2l tune: unknown flag '--spacee'; did you mean '--space'?\n"
 
 
 def test_comparing_and_evaluating_mention_each_other() -> None:

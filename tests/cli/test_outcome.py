@@ -25,7 +25,7 @@ SUMMARY = Summary(StudyRecord.open(None, "none", space_of()).cost(), 0, {}, 0, "
 
 @pytest.fixture(autouse=True)
 def _found_by_the_shell(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("co2l.cli.outcome.python", lambda: "python")
+    monkeypatch.setattr("co2l.cli.browse.python", lambda: "python")
 
 
 def flags(*arguments: str) -> Any:

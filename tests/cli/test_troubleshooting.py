@@ -75,7 +75,7 @@ def key_of_a_space(folder: Path) -> str:
 
 
 def wrong_folder(folder: Path) -> str:
-    return refused("co2l.tune", "--space", "search_spaces/seq_digits.yaml", cwd=folder)
+    return refused("co2l.tune", "--space", "spaces/mine.yaml", cwd=folder)
 
 
 def wrong_root(folder: Path) -> str:

@@ -14,6 +14,7 @@ import jsonschema
 import pytest
 import ray
 import yaml
+from commands import call_here, refusal_of
 
 from co2l.cluster import check
 from co2l.learning.cards import gib_on_card
@@ -298,3 +299,14 @@ def test_slurm_gets_its_script_s_block_and_nothing_is_open() -> None:
     block = script[script.index("set these") : script.index("leave the rest")]
     assert re.findall(r"#SBATCH --([\w-]+)", block) == ["partition", "nodes", "gpus-per-node", "cpus-per-task", "time"]
     assert "token" not in script.lower()  # it is made on the node, and no environment or command line shows it
+
+
+def test_the_files_can_be_copied_without_a_clone(tmp_path: Path) -> None:
+    done = call_here("co2l.__main__", "cluster", "copy", cwd=tmp_path)
+    root = Path(__file__).resolve().parents[2]
+    files = [path for path in (root / "cluster").rglob("*") if path.is_file()]
+    shipped = {str(path.relative_to(root)): path.read_bytes() for path in files}
+    assert (done.returncode, done.stdout.split()) == (0, sorted(shipped))
+    assert {name: (tmp_path / name).read_bytes() for name in shipped} == shipped
+    again = call_here("co2l.__main__", "cluster", "copy", cwd=tmp_path)
+    assert refusal_of(again) == "co2l: cluster: is there already; give a new folder with --to"

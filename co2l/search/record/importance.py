@@ -6,12 +6,10 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-import optuna
 from optuna.importance import FanovaImportanceEvaluator, get_param_importances
-from optuna.trial import create_trial
 
 from co2l.search.record.entries import Entry
-from co2l.search.record.storage import distribution
+from co2l.search.record.storage import optuna_study
 from co2l.search.space.document import Value
 from co2l.search.space.space import Space
 
@@ -52,11 +50,7 @@ def _shares(space: Space, ranked: list[str], entries: Sequence[Entry]) -> Mappin
     points = {tuple(entry.values[name] for name in ranked) for entry in entries}
     if len(scores) < 2 or len(points) < 2:  # scores of one point differ by their seeds
         return {}
-    study = optuna.create_study(direction="maximize")
-    distributions = {name: distribution(space.axes[name]) for name in ranked}
-    for entry in entries:
-        params = {name: entry.values[name] for name in ranked}
-        study.add_trial(create_trial(params=params, distributions=distributions, value=entry.score))
+    study = optuna_study(space, entries, ranked)
     try:
         return get_param_importances(study, evaluator=FanovaImportanceEvaluator(seed=0), params=ranked)
     except RuntimeError:  # "zero total variance": the points do not differ

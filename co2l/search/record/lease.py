@@ -41,6 +41,17 @@ class Lease:
         self._released.set()
 
 
+def driver_of(storage: str, study: str) -> str | None:
+    """Who drives the study now, as `process 4711 on host`; None if nobody does."""
+    with reaching(shown(storage)), alone(storage, WAIT):  # no driver begins meanwhile, so none is mistaken for us
+        lock, me = driver_lock(storage, study), uuid.uuid4().hex
+        holder = lock.take(f"{me} looking")
+        if holder.startswith(me):
+            lock.release()
+            return None
+    return holder.partition(" ")[2]
+
+
 @contextlib.contextmanager
 def driving(storage: str, study: str, *, every: float = BEAT_SECONDS) -> Iterator[Lease]:
     """Inside, this process alone drives the study; an error that names the driver if there is one already."""

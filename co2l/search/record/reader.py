@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Literal
 
 from co2l.errors import Co2lError, unknown
@@ -36,6 +37,8 @@ class StoredStudy:
     kind: Kind
     space: Space
     entries: Mapping[str, Entry]  # by the key of the trial, in the order of their first begin
+    identity: str  # the digest of the space that it was started with, before it may have grown
+    changed: datetime | None = None  # when a trial last began or ended, in this machine's time
 
     @property
     def left(self) -> int:
@@ -75,7 +78,9 @@ class StudyReader:
         read = (entry_of(frozen) for frozen in trials)
         entries = {entry.key: entry for entry in read if entry is not None}
         kind, space = _space(studies[name], entries, f"study '{name}'")
-        return StoredStudy(name, kind, space, entries)
+        times = [time for each in trials for time in (each.datetime_start, each.datetime_complete) if time]
+        identity = studies[name].get("identity") or space.digest
+        return StoredStudy(name, kind, space, entries, identity, max(times, default=None))
 
     def _studies(self) -> dict[str, dict[str, Any]]:
         """What `StudyRecord.open` noted of each of our studies, by name: its space, and its limits."""

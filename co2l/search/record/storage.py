@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,13 @@ from optuna.distributions import (
     distribution_to_json,
 )
 from optuna.storages import BaseStorage, InMemoryStorage, RDBStorage
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from co2l.errors import CLUSTER_EXTRA, Co2lError, headline, without_passwords
 from co2l.search.record.entries import Entry, Status
 from co2l.search.record.locks import alone, location
 from co2l.search.space.document import Range, Value
+from co2l.search.space.space import Space
 from co2l.urls import database_url, sqlite_file
 
 WAIT = 10.0  # seconds for a storage that is locked or does not answer
@@ -99,6 +100,17 @@ def widened(
         with storage.engine.begin() as connection:
             connection.execute(_REWRITE, {"json": distribution_to_json(before), "name": name, "study": study})
     return before
+
+
+def optuna_study(space: Space, entries: Iterable[Entry], axes: Sequence[str]) -> optuna.Study:
+    """Results as a study in memory, with some axes as its parameters, for what Optuna computes from one."""
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    study = optuna.create_study(direction="maximize")
+    distributions = {name: distribution(space.axes[name]) for name in axes}
+    for entry in entries:
+        params = {name: entry.values[name] for name in axes}
+        study.add_trial(create_trial(params=params, distributions=distributions, value=entry.score))
+    return study
 
 
 def _connected(url: str, wait: float, *, create: bool = True) -> RDBStorage:

@@ -31,6 +31,7 @@ from pydantic import (
 from co2l.data.class_order import in_one_word
 from co2l.errors import Co2lError, headline, unknown
 from co2l.plain_yaml import read_yaml
+from co2l.shipped import space_file, spaces
 
 Value = bool | int | float | str
 MOST_TRIALS = 1_000_000
@@ -224,9 +225,9 @@ _PLAIN = {  # where pydantic speaks of Python's types
 
 
 def read(path: str | Path) -> object:
-    """What a YAML file holds."""
+    """What a YAML file holds, given by its path or by the name of a shipped space."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = space_file(path).read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise Co2lError("not a text file", where=str(path), fix="a search space is YAML in UTF-8") from None
     except (OSError, ValueError) as error:
@@ -234,6 +235,8 @@ def read(path: str | Path) -> object:
         near = difflib.get_close_matches(Path(path).name, [each.name for each in Path(path).parent.glob("*.yaml")], n=1)
         fix = f"give the path of a search space as seen from {Path.cwd()}"
         fix = f"did you mean '{Path(path).with_name(near[0])}'?" if near else fix
+        if not near and (near := difflib.get_close_matches(str(path), spaces(), n=1)):
+            fix = f"did you mean '{near[0]}'?"
         raise Co2lError(f"cannot be read ({reason})", where=str(path), fix=fix) from None
     return read_yaml(text, str(path))
 

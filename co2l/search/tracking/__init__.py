@@ -49,18 +49,14 @@ class Tracker:
         `identity` is the digest of the space that the study was started with, if it has grown since.
         """
         identity = identity or space.digest
-        new, where = False, url_shown(uri)
-        if uri.startswith("sqlite:"):
-            database = database_of(uri)
-            new, where = check(database), os.path.relpath(database, spool)  # which both may be moved together
-        name = hashlib.sha256(f"{where} {study} {identity}".encode()).hexdigest()[:16]
+        new = uri.startswith("sqlite:") and check(database_of(uri))
         tracked = TrackedStudy(uri, study, space, identity)
-        outbox = Outbox(spool / f"{name}.jsonl", tracked.perform)
+        outbox = Outbox(spool_file(uri, study, identity, spool), tracked.perform)
         if not new:  # creating the tables of a new database takes seconds, and cannot go wrong
             tried = outbox.tried.wait(OPEN_SECONDS)
             if outbox.error or not tried:
                 outbox.close(0)
-                raise _cannot_open(uri, outbox.error)
+                raise cannot_open(uri, outbox.error)
         tracker = cls(space, outbox, tracked)
         tracker._put({"kind": "start"})
         return tracker
@@ -202,6 +198,15 @@ class Tracker:
             _log.warning("not tracked: %s (%s)", operation["kind"], error)
 
 
+def spool_file(uri: str, study: str, identity: str, spool: Path) -> Path:
+    """Where operations of a study wait for a server."""
+    where = url_shown(uri)
+    if uri.startswith("sqlite:"):
+        where = os.path.relpath(database_of(uri), spool)  # both may be moved together
+    name = hashlib.sha256(f"{where} {study} {identity}".encode()).hexdigest()[:16]
+    return spool / f"{name}.jsonl"
+
+
 def log_report(uri: str, name: str, *, studies: Sequence[str], files: Mapping[str, bytes]) -> None:
     """Log a report as artifacts of a separate run, found again by `name`; immediately, raising an error if it fails."""
     if uri.startswith("sqlite:"):
@@ -209,7 +214,7 @@ def log_report(uri: str, name: str, *, studies: Sequence[str], files: Mapping[st
     try:
         leave_report(uri, name, {"co2l.studies": ", ".join(studies)[:5000]}, files)
     except Exception as error:
-        raise _cannot_open(uri, error) from None
+        raise cannot_open(uri, error) from None
 
 
 def _group(name: str) -> str:
@@ -217,7 +222,7 @@ def _group(name: str) -> str:
     return f"{re.sub(r'[^A-Za-z0-9_. -]+', '_', name)}/"
 
 
-def _cannot_open(uri: str, error: Exception | None) -> Co2lError:
+def cannot_open(uri: str, error: Exception | None) -> Co2lError:
     where, cause = url_shown(uri), error.__context__ if error else None
     fix = "start the tracking server, or give another --tracking-uri"
     if isinstance(error, Co2lError):
