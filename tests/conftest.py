@@ -66,6 +66,10 @@ def real_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
             pytest.skip(f"real data: {layout} is not below {source}")
         (root / layout).parent.mkdir(exist_ok=True)
         (root / layout).symlink_to(source / layout)
+    if (source / "cifar-100-python").is_dir():
+        (root / "cifar-100-python").symlink_to(source / "cifar-100-python")
+    else:
+        write_cifar100(root, np.random.default_rng(8))
     return root
 
 
@@ -96,6 +100,7 @@ def small_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_cifar10(root, rng)
     write_mnist(root, rng)
     write_tiny_imagenet(root, rng)
+    write_cifar100(root, rng)
     return root
 
 
@@ -113,6 +118,17 @@ def write_cifar10(root: Path, rng: np.random.Generator) -> None:
         pixels = rng.integers(0, 256, (40, 3072), dtype=np.uint8)
         labels = rng.permutation(np.arange(40) % 10).tolist()
         (folder / name).write_bytes(pickle.dumps({"data": pixels, "labels": labels}, protocol=4))
+
+
+def write_cifar100(root: Path, rng: np.random.Generator, train: int = 600, test: int = 200) -> None:
+    """All classes equally often, in the layout of the real files, which cannot be had everywhere."""
+    folder = root / "cifar-100-python"
+    folder.mkdir()
+    for name, n in (("train", train), ("test", test)):
+        fine = rng.permutation(np.arange(n) % 100)
+        pixels = rng.integers(0, 256, (n, 3072), dtype=np.uint8)
+        batch = {"data": pixels, "fine_labels": fine.tolist(), "coarse_labels": (fine // 5).tolist()}
+        (folder / name).write_bytes(pickle.dumps(batch, protocol=4))
 
 
 def write_mnist(root: Path, rng: np.random.Generator) -> None:

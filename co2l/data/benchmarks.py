@@ -21,7 +21,7 @@ from co2l.plugins import Registry
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A stream of tasks: each brings new classes (`scenario` "class") or the same ones rotated ("domain")."""
+    """A stream of tasks: each brings new classes (`scenario` "class") or the same ones in another domain ("domain")."""
 
     name: str
     source: str | Callable[[Path, Part], Arrays]  # the dataset: a name in co2l.data.sources, or what reads a part of it
@@ -34,7 +34,8 @@ class Benchmark:
     std: tuple[float, ...]
     augmentation: Augmentation
     examples: int = 0  # of the training set, for estimates without the data; 0 if that is not known
-    rotation: Literal["nearest", "bilinear"] = "nearest"  # domain only
+    domain: Literal["rotation", "permutation"] = "rotation"  # domain only: what is done to all images of a task
+    rotation: Literal["nearest", "bilinear"] = "nearest"
     class_order: tuple[int, ...] = ()  # the stream's class i is the dataset's class_order[i]; empty: they are the same
     # settings that suit it, whatever the method; each method takes those that it has
     defaults: Mapping[str, Any] = field(default_factory=dict, hash=False)
@@ -86,6 +87,21 @@ _ALL = [
         examples=50_000,
         defaults=dict(encoder="resnet18", epochs=50, augment="shift_flip"),
     ),
+    # Not in the paper. Its follow-ups cut it into 5, 10 or 20 tasks: the setting `tasks`.
+    Benchmark(
+        name="seq_cifar100",
+        source="cifar100",
+        scenario="class",
+        tasks=10,
+        classes_per_task=10,
+        num_classes=100,
+        image_shape=(3, 32, 32),
+        mean=(0.5071, 0.4867, 0.4408),
+        std=(0.2675, 0.2565, 0.2761),
+        augmentation=Augmentation(crop_scale=(0.2, 1.0), flip=0.5, jitter=0.8, gray=0.2),
+        examples=50_000,
+        defaults=dict(encoder="resnet18", epochs=50, augment="shift_flip"),
+    ),
     Benchmark(
         name="seq_tiny_imagenet",
         source="tiny_imagenet",
@@ -115,6 +131,22 @@ _ALL = [
         augmentation=Augmentation(crop_scale=(0.7, 1.0)),
         examples=60_000,
         defaults=dict(encoder="mnist_conv", epochs=1, batch_size=128, minibatch_size=128, augment="none"),
+    ),
+    # Every task shuffles the pixels in its own way, which leaves nothing for a convolution or a crop to see.
+    Benchmark(
+        name="p_mnist",
+        source="mnist",
+        scenario="domain",
+        tasks=20,
+        classes_per_task=10,
+        num_classes=10,
+        image_shape=(1, 28, 28),
+        mean=(0.0,),
+        std=(1.0,),
+        augmentation=Augmentation(crop_scale=(1.0, 1.0)),
+        examples=60_000,
+        domain="permutation",
+        defaults=dict(encoder="mnist_mlp", epochs=1, batch_size=128, minibatch_size=128, augment="none"),
     ),
     # Not in the paper: small enough to search in minutes, and nothing has to be downloaded.
     Benchmark(

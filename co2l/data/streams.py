@@ -52,7 +52,8 @@ class TaskStream:
         self.fingerprint = train.fingerprint
         train, test = _in_order(train, benchmark), test and _in_order(test, benchmark)
         self.angles: tuple[float, ...] = ()
-        if benchmark.scenario == "domain":
+        self.seed = seed
+        if benchmark.scenario == "domain" and benchmark.domain == "rotation":
             draw = torch.rand(benchmark.tasks, generator=generator_for(seed, "angles"), dtype=torch.float64)
             self.angles = tuple((180 * draw).tolist())
         everything = torch.arange(len(train.labels))
@@ -119,15 +120,23 @@ class TaskStream:
     def _task(self, t: int, arrays: Arrays, rows: Tensor) -> Examples:
         labels = arrays.labels[rows]
         if self.benchmark.scenario == "domain":
-            images = rotate(arrays.images.index_select(0, rows), self.angles[t], self.benchmark.rotation)
+            images = self._in_domain(t, arrays.images.index_select(0, rows))
             return Examples(images, labels, torch.full_like(labels, t))
         ours = self._ours(t, labels)
         labels = labels[ours]
         return Examples(arrays.images, labels, torch.full_like(labels, t), rows[ours])
 
+    def _in_domain(self, t: int, images: Tensor) -> Tensor:
+        """The images as task `t` shows them."""
+        if self.benchmark.domain == "rotation":
+            return rotate(images, self.angles[t], self.benchmark.rotation)
+        n, channels, height, width = images.shape
+        order = torch.randperm(height * width, generator=generator_for(self.seed, "permutation", t))
+        return images.reshape(n, channels, -1).index_select(2, order).reshape(images.shape)
+
 
 def open_stream(of: str | Benchmark, *, split: Split, seed: int, data: Path) -> TaskStream:
-    """The stream of a benchmark, or of the one so named, below the data root; `seed` draws the angles of rotations."""
+    """The stream of a benchmark, or of the one so named, below the data root; `seed` draws domains."""
     chosen = benchmark(of) if isinstance(of, str) else of
     train = load(chosen.source, "train", data)
     test = load(chosen.source, "test", data) if split.kind == "evaluation" else None

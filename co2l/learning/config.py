@@ -75,7 +75,7 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    encoder: Every[str] = Field(description="resnet18, mnist_conv, digits_conv or one of a plug-in")
+    encoder: Every[str] = Field(description="resnet18, mnist_conv, mnist_mlp, digits_conv or one of a plug-in")
     # torch 2.13 writes outside its memory on a CPU when it learns fewer filters than 16 with channels last
     width: Every[int] = Field(64, ge=16, description="filters of ResNet-18's first layer, from 16")
     precision: Every[Precision] = Field(

@@ -146,6 +146,20 @@ class ConvNet(Encoder):
         return F.relu(self.fc(x.flatten(1)))
 
 
+class MLP(Encoder):
+    """Two fully connected layers with ReLU, for images whose neighbouring pixels have nothing in common."""
+
+    def __init__(self, shape: tuple[int, int, int], dim: int) -> None:
+        super().__init__()
+        self.dim = dim
+        self.projection = (dim, dim)
+        self.fc1 = nn.Linear(shape[0] * shape[1] * shape[2], dim)
+        self.fc2 = nn.Linear(dim, dim)
+
+    def compute(self, x: Tensor) -> Tensor:
+        return F.relu(self.fc2(F.relu(self.fc1(x.flatten(1)))))
+
+
 class Projector(Mixed):
     """g: a two-layer MLP from the encoder's output to the space of the contrastive loss."""
 
@@ -165,6 +179,7 @@ Build = Callable[[Shape, int], Encoder]  # of the images' shape and the setting 
 _OWN: dict[str, Build] = {
     "resnet18": lambda shape, width: ResNet18(shape[0], width),
     "mnist_conv": lambda shape, _: ConvNet(shape, filters=(20, 50), kernel=5, padding=0, dim=500),
+    "mnist_mlp": lambda shape, _: MLP(shape, dim=100),  # as the baselines' release has on MNIST
     "digits_conv": lambda shape, _: ConvNet(shape, filters=(16, 32), kernel=3, padding=1, dim=64),
 }
 ENCODERS: Registry[Build] = Registry(

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from co2l.data.benchmarks import BENCHMARKS
 from co2l.data.examples import Examples
+from co2l.data.randomness import generator_for
 from co2l.data.sources import load
 from co2l.data.streams import Split, TaskStream, open_stream, rotate, validation_rows
 from co2l.data.torchvision_import import torchvision
@@ -228,6 +229,22 @@ def test_every_domain_validates_on_the_same_digits(small_data: Path) -> None:
         held_out = stream.held_out(t)
         assert torch.equal(held_out.labels, raw.labels[chosen])
         assert torch.equal(held_out.images, functional.rotate(raw.images[chosen], stream.angles[t]))
+
+
+def test_each_domain_has_one_permutation_for_train_and_test(small_data: Path) -> None:
+    stream = open_stream("p_mnist", split=EVALUATION, seed=5, data=small_data)
+    orders = []
+    for part, domain in (("train", stream.train), ("test", stream.held_out)):
+        raw = load("mnist", part, small_data)
+        for t in (0, 1, 19):
+            examples = domain(t)
+            assert torch.equal(examples.labels, raw.labels)
+            order = torch.randperm(784, generator=generator_for(5, "permutation", t))
+            assert torch.equal(examples.images.flatten(1), raw.images.flatten(1)[:, order])
+            orders.append(tuple(order.tolist()))
+    assert len(set(orders)) == 3  # the same for train and test, and another in every task
+    other = open_stream("p_mnist", split=EVALUATION, seed=6, data=small_data)
+    assert not torch.equal(other.train(0).images, stream.train(0).images)
 
 
 @given(angle=st.floats(0, 180, exclude_max=True), size=st.sampled_from([(1, 28, 28), (3, 9, 9), (1, 5, 8)]))

@@ -1,6 +1,6 @@
 """The datasets as they lie on disk, a module each; a part of one, train or test, is read without opening the other.
 
-CIFAR-10 and MNIST are downloaded if they are missing; Tiny-ImageNet is read from its folder or its archive;
+CIFAR-10, CIFAR-100 and MNIST are downloaded if they are missing; Tiny-ImageNet is read from its folder or its archive;
 the digits come with scikit-learn.
 """
 
@@ -11,13 +11,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from co2l.data.cache import Arrays
-from co2l.data.sources import cifar10, digits, mnist, tiny_imagenet
+from co2l.data.sources import cifar10, cifar100, digits, mnist, tiny_imagenet
 from co2l.data.sources.reading import Part
 from co2l.errors import unknown
 
 Loader = Callable[[Path, Part], Arrays]
 SOURCES: dict[str, Loader] = {
     "cifar10": cifar10.load,
+    "cifar100": cifar100.load,
     "mnist": mnist.load,
     "tiny_imagenet": tiny_imagenet.load,
     "digits": digits.load,

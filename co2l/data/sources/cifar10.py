@@ -18,18 +18,20 @@ def load(root: Path, part: Part) -> Arrays:
     download_missing("CIFAR10", root, files)
 
     def build() -> tuple[Images, Labels]:
-        images, labels = zip(*map(_batch, files), strict=True)
+        batches = [read_batch(file, "a CIFAR-10 batch", labels="labels", classes=10) for file in files]
+        images, labels = zip(*batches, strict=True)
         return np.concatenate(images), np.concatenate(labels)
 
     return decoded(root, "cifar10", part, stamp(files), build)
 
 
-def _batch(file: Path) -> tuple[Images, Labels]:
-    with reading(file, "a CIFAR-10 batch"), file.open("rb") as opened:
+def read_batch(file: Path, what: str, *, labels: str, classes: int) -> tuple[Images, Labels]:
+    """Images and classes of a pickled batch, in CIFAR's format; `labels` is what it calls its classes."""
+    with reading(file, what), file.open("rb") as opened:
         batch = _ArraysOnly(opened, encoding="latin1").load()
-        pixels, labels = batch["data"], np.asarray(batch["labels"], dtype=np.int64)
+        pixels, found = batch["data"], np.asarray(batch[labels], dtype=np.int64)
         require(isinstance(pixels, np.ndarray) and pixels.dtype == np.uint8, "its pixels are not bytes")
-        return checked(pixels.reshape(-1, 3, 32, 32), labels, classes=10)
+        return checked(pixels.reshape(-1, 3, 32, 32), found, classes=classes)
 
 
 _RECONSTRUCT = np.empty(0).__reduce__()[0]
