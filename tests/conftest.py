@@ -104,6 +104,14 @@ def small_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.fixture(scope="session")
+def whole_cifar100(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As many images as the real dataset has: 500 and 100 of each class."""
+    root = tmp_path_factory.mktemp("whole")
+    write_cifar100(root, np.random.default_rng(0), 50_000, 10_000)
+    return root
+
+
 @pytest.fixture
 def own_data(small_data: Path, tmp_path: Path) -> Path:
     """The same, to be changed."""

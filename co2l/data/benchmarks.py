@@ -39,6 +39,7 @@ class Benchmark:
     class_order: tuple[int, ...] = ()  # the stream's class i is the dataset's class_order[i]; empty: they are the same
     # settings that suit it, whatever the method; each method takes those that it has
     defaults: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    digest: str = ""  # of the file that describes it, if one does
 
     @property
     def plain(self) -> bool:
@@ -191,8 +192,13 @@ def _wrong(name: str, thing: object) -> str:
 BENCHMARKS: Registry[Benchmark] = Registry("benchmark", {benchmark.name: benchmark for benchmark in _ALL}, _wrong)
 
 
-def benchmark(name: str) -> Benchmark:
-    return BENCHMARKS.find(name)
+def benchmark(name: str, *, where: str = "") -> Benchmark:
+    """The benchmark of that name, or the one that the YAML file at that path describes."""
+    if name.endswith((".yaml", ".yml")):
+        from co2l.data.benchmark_file import read_benchmark  # which makes benchmarks
+
+        return read_benchmark(name, where=where)
+    return BENCHMARKS.find(name, where=where)
 
 
 def standardise(images: Tensor, benchmark: Benchmark) -> Tensor:

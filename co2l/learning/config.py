@@ -202,7 +202,7 @@ class RunConfig:
         """The content keys of the states after each of the first `tasks` tasks."""
         key = _digest(
             version=VERSION,
-            benchmark=self.benchmark,
+            benchmark=self._identified,
             method=self.method,
             seed=self.seed,
             split=asdict(self.split),
@@ -230,7 +230,12 @@ class RunConfig:
     def key(self) -> str:
         """The content key of the run as a whole."""
         keyed = self.settings.keyed(self.settings.model_dump())
-        return _digest(version=VERSION, **{**self.as_dict(), "settings": keyed})
+        return _digest(version=VERSION, **{**self.as_dict(), "benchmark": self._identified, "settings": keyed})
+
+    @property
+    def _identified(self) -> str:
+        """The benchmark, wherever the file lies that describes it."""
+        return f"{self.spec.name} {self.spec.digest}" if self.spec.digest else self.benchmark
 
 
 def folder(fingerprint: str, numerics: str) -> str:

@@ -27,7 +27,7 @@ def result_document(config: RunConfig, result: Result) -> dict[str, Any]:
 
 def save_result(root: str, config: RunConfig, result: Result) -> str:
     """Write the document below `root` (a folder or URL) and return its path."""
-    name = f"{config.benchmark}-{config.method}-{config.split.kind}-seed{config.seed}-{config.key[:8]}.json"
+    name = f"{config.spec.name}-{config.method}-{config.split.kind}-seed{config.seed}-{config.key[:8]}.json"
     content = json.dumps(result_document(config, result), indent=2).encode()
     files, folder = fsspec.url_to_fs(f"{root.rstrip('/')}/results")
     if isinstance(files, LocalFileSystem):

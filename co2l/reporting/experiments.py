@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from co2l.data.benchmarks import BENCHMARKS
+from co2l.data.benchmarks import benchmark
 from co2l.learning.methods import METHODS
 from co2l.reporting.evaluated import Evaluated
 from co2l.reporting.paper import TableOrFigure, paper
@@ -137,7 +137,7 @@ class Filled:
 
     def can_have(self, row: str) -> bool:
         """Whether the row's method, if rows are methods, supports the benchmark: iCaRL does not support Domain-IL."""
-        return row not in METHODS or BENCHMARKS[self.benchmark].scenario in METHODS[row].scenarios
+        return row not in METHODS or benchmark(self.benchmark).scenario in METHODS[row].scenarios
 
     def is_part_of(self, other: Filled) -> bool:
         """Whether the other one shows all of this and more; of two equal ones, the first does."""

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from co2l.data.benchmark_file import found
 from co2l.errors import OutsideError, headline
 from co2l.imports import active
 from co2l.learning.device import device_for
@@ -232,6 +233,8 @@ def assignments(space: Space, options: Options) -> Callable[[Trial], Assignment]
 
     def assign(trial: Trial) -> Assignment:
         described = trial.config.as_dict()
+        if trial.config.spec.digest:  # workers have other folders
+            described["benchmark"] = str(found(space.benchmark))
         described.pop("plugins", None)
         keys = trial.config.stage_keys(trial.config.settings.tasks)
         # evaluations share first stages with each other: the paper's ablations begin like its main table

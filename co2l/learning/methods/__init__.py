@@ -59,6 +59,7 @@ def configure(
     validated = validate(kind.settings_type, values, where=where).on(spec)
     arranged = spec.arranged(validated.tasks, validated.class_order, seed, where=where)
     kind.check(validated, arranged, where=where)
-    used = {BENCHMARKS.origin(benchmark), METHODS.origin(method), ENCODERS.origin(validated.encoder)}
+    described = None if spec.digest else BENCHMARKS.origin(benchmark)
+    used = {described, METHODS.origin(method), ENCODERS.origin(validated.encoder)}
     plugins = tuple(sorted((plugin for plugin in used if plugin is not None), key=str))
     return RunConfig(benchmark, method, seed, split or Split("search"), validated, plugins)

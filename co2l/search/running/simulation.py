@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from co2l.data.benchmarks import BENCHMARKS
+from co2l.data.benchmarks import benchmark
 from co2l.learning.metrics import scenarios
 from co2l.search.record.entries import Status
 from co2l.search.record.study import StudyRecord
@@ -188,4 +188,4 @@ class Simulation:
         }
 
     def _scenarios(self) -> Iterator[str]:
-        yield from scenarios(BENCHMARKS[self.space.benchmark].scenario)
+        yield from scenarios(benchmark(self.space.benchmark).scenario)

@@ -9,7 +9,7 @@ import reprlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from co2l.data.benchmarks import BENCHMARKS
+from co2l.data.benchmarks import benchmark
 from co2l.errors import Co2lError, unknown
 from co2l.learning.config import STREAM
 from co2l.learning.methods import METHODS, configure
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def checked(space: S) -> S:
     """The space with its values as the settings take them; an error names the file, the key and what would be right."""
-    BENCHMARKS.find(space.benchmark, where=f"{space.source}: benchmark")
+    benchmark(space.benchmark, where=f"{space.source}: benchmark")
     _check_methods(space)
     if not (space.axes or space.variants):
         what = "nothing is listed" if "axes" in space.model_fields_set else "the key 'axes' is missing"
@@ -251,7 +251,7 @@ def _averaged(space: Space) -> Selection:
 
 def _check_choice(space: Space) -> None:
     """The objective is measured on this benchmark, and the selection goes over axes that have a list."""
-    measured = [f"val/{name}" for name in ("score", *scenarios(BENCHMARKS[space.benchmark].scenario))]
+    measured = [f"val/{name}" for name in ("score", *scenarios(benchmark(space.benchmark).scenario))]
     if space.objective not in measured:
         what = f"{space.objective} is not measured on {space.benchmark}"
         raise Co2lError(what, where=f"{space.source}: objective", fix=f"valid are: {', '.join(measured)}")

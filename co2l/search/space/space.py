@@ -210,8 +210,8 @@ class Space(Document):
         settings = some.config.settings.model_dump(mode="json", exclude=set(self.varied))
         return {**plain, "settings": settings, **self._plugins(some)}
 
-    def _plugins(self, some: Trial) -> dict[str, list[str]]:
-        """The plug-ins that its trials or its algorithm run code of, if any."""
+    def _plugins(self, some: Trial) -> dict[str, Any]:
+        """The plug-ins that its trials or its algorithm run code of, and what describes its benchmark, if any."""
         listed = self.axes.get("encoder", ())
         encoders = [*([] if isinstance(listed, Range) else listed), *(v.get("encoder") for v in self.variants.values())]
         used = {
@@ -220,7 +220,8 @@ class Space(Document):
             *map(METHODS.origin, self.methods_tried),
             *map(ENCODERS.origin, filter(None, encoders)),
         }
-        return {"plugins": found} if (found := sorted(map(str, used - {None}))) else {}
+        described = {"benchmark_file": some.config.spec.digest} if some.config.spec.digest else {}
+        return described | ({"plugins": found} if (found := sorted(map(str, used - {None}))) else {})
 
     def _of_methods(self, some: Trial) -> dict[str, Any]:
         """The canonical form of what differs by method: all settings that are on no axis, for each that is named."""

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from co2l.data.benchmarks import BENCHMARKS
+from co2l.data.benchmarks import benchmark
 from co2l.learning.metrics import scenario_title, scenarios
 from co2l.search.selection.rule import Selected
 from co2l.search.selection.seeds import SeedSummary
@@ -108,7 +108,7 @@ def evaluation_note(space: Space, rows: Sequence[SeedSummary]) -> str:
 
 def model_note(space: Space, name: str) -> str:
     """What the registered model is, and how to use it."""
-    of = BENCHMARKS[space.benchmark]
+    of = benchmark(space.benchmark)
     channels, height, width = of.image_shape
     return _note(
         f"**{space.method_title}** on **{space.benchmark}**, trained on the full training set: {of.num_classes} "
@@ -180,7 +180,7 @@ def view_tag(space: Space, name: str, study: str, at: int) -> tuple[str, str]:
     """
     searched = space.split.kind == "search"
     split = "val" if searched else "test"
-    measured = scenarios(BENCHMARKS[space.benchmark].scenario)
+    measured = scenarios(benchmark(space.benchmark).scenario)
     metrics = [f"{split}/score", *(f"{split}/{each}" for each in measured)]
     metrics = list(dict.fromkeys([space.objective, *metrics])) if searched else metrics
     columns = [

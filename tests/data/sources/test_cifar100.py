@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from conftest import write_cifar100
 from damage import failure
 
 from co2l.data.sources import load
@@ -44,18 +43,10 @@ def test_missing_without_network(own_data: Path, offline: None) -> None:
     assert "test is missing and CIFAR100 cannot be downloaded" in failure("cifar100", "test", own_data)
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """As many images as the real dataset has: 500 and 100 of each class."""
-    root = tmp_path_factory.mktemp("whole")
-    write_cifar100(root, np.random.default_rng(0), 50_000, 10_000)
-    return root
-
-
 @pytest.mark.parametrize("tasks", [5, 10, 20])
-def test_counts_and_classes_of_tasks(whole: Path, tasks: int) -> None:
+def test_counts_and_classes_of_tasks(whole_cifar100: Path, tasks: int) -> None:
     config = configure("seq_cifar100", "er", {"tasks": tasks}, split=Split("evaluation"))
-    stream = config.open_stream(whole)
+    stream = config.open_stream(whole_cifar100)
     each = 100 // tasks
     assert len(stream) == tasks
     assert [stream.sizes(t) for t in range(tasks)] == [(each * 500, each * 100)] * tasks
@@ -64,6 +55,6 @@ def test_counts_and_classes_of_tasks(whole: Path, tasks: int) -> None:
         assert torch.bincount(stream.train(t).labels, minlength=100).tolist() == [
             500 if t * each <= label < (t + 1) * each else 0 for label in range(100)
         ]
-    search = configure("seq_cifar100", "er", {"tasks": tasks}).open_stream(whole)
+    search = configure("seq_cifar100", "er", {"tasks": tasks}).open_stream(whole_cifar100)
     assert sum(train for train, _ in map(search.sizes, range(tasks))) == 45_000
     assert configure("seq_cifar100", "er").spec.tasks == 10
