@@ -25,6 +25,7 @@ from co2l.names import check_name
 from co2l.search.algorithms.registry import ALGORITHMS
 
 if TYPE_CHECKING:
+    from co2l.search.running.budget import Budget
     from co2l.search.space.estimate import Timing
     from co2l.search.space.memory import Memory
     from co2l.search.space.space import Space
@@ -50,6 +51,7 @@ def parser() -> argparse.ArgumentParser:
     what.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="override a setting; repeatable")
     what.add_argument("--algorithm", metavar="NAME", help=f"instead of the space's: {', '.join(ALGORITHMS)}")
     what.add_argument("--samples", type=COUNT, metavar="N", help="how many configurations to draw; not for a grid")
+    what.add_argument("--budget", metavar="AMOUNT", help="train no more than 5000epochs, 40gpuh or 30eur@1.2 (an hour)")
     what.add_argument("--early-stop", choices=["on", "off"], help="stop weak trials at task boundaries")
     what.add_argument("--seed", type=whole(0, SEED), default=0, help="seed of the algorithm (default: 0)")
     plan = p.add_argument_group("what it costs")
@@ -198,7 +200,7 @@ def _search(args: argparse.Namespace) -> int:
             from co2l.cli.search_progress import SearchProgress, why_more_trials
             from co2l.search.service import search
 
-            options = options_of(args, _study(args), early, seed=args.seed)
+            options = options_of(args, _study(args), early, seed=args.seed, budget=_budget(args))
             display.warn(space_advice(space, sizes_of(space, args)))
             if why := why_more_trials(space):
                 display.note(f"{(space.samples or 0) * space.trials_per_point} trials{why}")
@@ -213,12 +215,19 @@ def _search(args: argparse.Namespace) -> int:
     return OK if result.choice.selected or result.summary.left else FAILED
 
 
+def _budget(args: argparse.Namespace) -> Budget | None:
+    from co2l.search.running.budget import Budget
+
+    return Budget.parse(args.budget) if args.budget is not None else None
+
+
 def _check(args: argparse.Namespace) -> None:
     for flag in ("study", "follow", "stop"):
         if (name := getattr(args, flag)) is not None:  # an empty name too
             check_name(name, f"--{flag}")
     if not (args.space or args.follow or args.stop):
         raise Co2lError("no space is given", fix="add --space FILE, such as search_spaces/seq_digits.yaml")
+    _budget(args)
     if args.algorithm and args.algorithm not in ALGORITHMS:
         raise unknown("algorithm", args.algorithm, ALGORITHMS, where="--algorithm")
     if args.submit is not None and args.plan:

@@ -15,6 +15,7 @@ from co2l.names import check_name
 
 if TYPE_CHECKING:
     from co2l.learning.advice import TaskSize
+    from co2l.search.running.budget import Budget
     from co2l.search.running.local_ray import LocalRay
     from co2l.search.service import Options
     from co2l.search.space.space import Space
@@ -143,7 +144,13 @@ def sizes_of(space: Space, args: argparse.Namespace) -> tuple[TaskSize, ...]:
 
 
 def options_of(
-    args: argparse.Namespace, study: str, early: LocalRay | None, *, seed: int = 0, model: str | None = None
+    args: argparse.Namespace,
+    study: str,
+    early: LocalRay | None,
+    *,
+    seed: int = 0,
+    budget: Budget | None = None,
+    model: str | None = None,
 ) -> Options:
     from co2l.data.sources import data_root
     from co2l.search.service import Options
@@ -161,6 +168,7 @@ def options_of(
         seed=seed,
         max_concurrent=args.max_concurrent,
         time_budget=args.time_budget,
+        budget=budget,
         reuse=not args.no_reuse,
         fresh=args.fresh,
         save_every=args.save_every,

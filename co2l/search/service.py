@@ -16,6 +16,7 @@ from co2l.search.record.entries import Cost
 from co2l.search.record.importance import importance
 from co2l.search.record.lease import driving
 from co2l.search.record.study import StudyRecord
+from co2l.search.running.budget import Budget
 from co2l.search.running.coordinator import Coordinator, Watcher
 from co2l.search.running.engine import connected, run_trials
 from co2l.search.running.failures import FailureLog
@@ -50,6 +51,7 @@ class Options:
     seed: int = 0
     max_concurrent: int | None = None
     time_budget: float | None = None
+    budget: Budget | None = None
     reuse: bool = True
     fresh: bool = False
     save_every: float = 60.0  # seconds between the states within a task
@@ -172,7 +174,14 @@ def _drive(
         try:
             tracker.reconcile(record.entries)
             coordinator = Coordinator(
-                space, record, tracker, watcher, reuse=options.reuse, seed=options.seed, failures=options.failures
+                space,
+                record,
+                tracker,
+                watcher,
+                reuse=options.reuse,
+                seed=options.seed,
+                failures=options.failures,
+                budget=options.budget,
             )
             if coordinator.queue.unfinished and not has_to_stop():
                 watcher.doing(f"connecting to {options.address}" if options.address else "starting Ray")
