@@ -32,9 +32,9 @@ import peers
 from co2l.errors import Co2lError, unknown
 from co2l.search.algorithms.registry import ALGORITHMS
 from co2l.search.record.study import StudyRecord
-from co2l.search.running.budget import Budget
 from co2l.search.running.simulation import Simulation, recorded
 from co2l.search.selection.rule import select
+from co2l.search.space.budget import Budget
 from co2l.search.space.plan import order, plan
 from co2l.search.space.space import Configuration, Space, load
 

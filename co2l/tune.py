@@ -25,7 +25,7 @@ from co2l.names import check_name
 from co2l.search.algorithms.registry import ALGORITHMS
 
 if TYPE_CHECKING:
-    from co2l.search.running.budget import Budget
+    from co2l.search.space.budget import Budget
     from co2l.search.space.estimate import Timing
     from co2l.search.space.memory import Memory
     from co2l.search.space.space import Space
@@ -216,7 +216,7 @@ def _search(args: argparse.Namespace) -> int:
 
 
 def _budget(args: argparse.Namespace) -> Budget | None:
-    from co2l.search.running.budget import Budget
+    from co2l.search.space.budget import Budget
 
     return Budget.parse(args.budget) if args.budget is not None else None
 

@@ -15,9 +15,9 @@ from co2l.names import check_name
 
 if TYPE_CHECKING:
     from co2l.learning.advice import TaskSize
-    from co2l.search.running.budget import Budget
     from co2l.search.running.local_ray import LocalRay
     from co2l.search.service import Options
+    from co2l.search.space.budget import Budget
     from co2l.search.space.space import Space
 
     S = TypeVar("S", bound=Space)

@@ -16,7 +16,6 @@ from co2l.search.record.entries import Cost
 from co2l.search.record.importance import importance
 from co2l.search.record.lease import driving
 from co2l.search.record.study import StudyRecord
-from co2l.search.running.budget import Budget
 from co2l.search.running.coordinator import Coordinator, Watcher
 from co2l.search.running.engine import connected, run_trials
 from co2l.search.running.failures import FailureLog
@@ -25,6 +24,7 @@ from co2l.search.running.nodes import JOIN_SECONDS, check_resources
 from co2l.search.running.trainable import Assignment, TrialTrainable
 from co2l.search.selection.rule import Choice, select, write
 from co2l.search.selection.seeds import SeedSummary, summarise_seeds
+from co2l.search.space.budget import Budget
 from co2l.search.space.evaluation import Evaluation
 from co2l.search.space.plan import plan
 from co2l.search.space.space import Space, Trial

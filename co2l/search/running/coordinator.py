@@ -20,12 +20,12 @@ from co2l.search.algorithms.registry import algorithm_of
 from co2l.search.algorithms.thaw import Thaw
 from co2l.search.record.entries import Cost, Entry, Status
 from co2l.search.record.study import LOST, StudyRecord
-from co2l.search.running.budget import Budget
 from co2l.search.running.failures import FailureLog
 from co2l.search.running.ledger import Ledger
 from co2l.search.running.queue import Signal, TrialQueue
 from co2l.search.running.reports import Fault, Report, course_name
 from co2l.search.running.thaw_queue import ThawQueue
+from co2l.search.space.budget import Budget
 from co2l.search.space.space import Space, Trial
 
 FAULTS = 3  # of the world around the trials, in a row and without a newly stored stage, until the search stops
@@ -137,7 +137,8 @@ class Coordinator:
 
     def _allow(self) -> None:
         """What hours and money pay for is known better after every attempt."""
-        self.ledger.allow(self._budget.in_epochs(self._spent, self.space.resources.gpus))
+        spent, gpus = self._spent, self.space.resources.gpus
+        self.ledger.allow(self._budget.in_epochs(spent.epochs_trained, spent.hours, gpus))
 
     def _begin(self, trial: Trial) -> None:
         self.record.begin(trial)

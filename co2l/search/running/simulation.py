@@ -17,10 +17,10 @@ from co2l.data.benchmarks import BENCHMARKS
 from co2l.learning.metrics import scenarios
 from co2l.search.record.entries import Status
 from co2l.search.record.study import StudyRecord
-from co2l.search.running.budget import Budget
 from co2l.search.running.coordinator import Coordinator, TrialTracker
 from co2l.search.running.queue import Signal
 from co2l.search.running.reports import Report, course_name
+from co2l.search.space.budget import Budget
 from co2l.search.space.space import Space, Trial
 
 

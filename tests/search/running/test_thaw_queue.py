@@ -16,9 +16,9 @@ from co2l.errors import Co2lError
 from co2l.search.algorithms.registry import algorithm_of
 from co2l.search.algorithms.thaw import Thaw
 from co2l.search.record.study import StudyRecord
-from co2l.search.running.budget import Budget
 from co2l.search.running.simulation import Simulated, Simulation
 from co2l.search.selection.rule import select
+from co2l.search.space.budget import Budget
 from co2l.search.space.plan import plan
 from co2l.search.space.space import Space
 

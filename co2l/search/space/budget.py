@@ -6,7 +6,6 @@ import re
 from dataclasses import dataclass
 
 from co2l.errors import Co2lError
-from co2l.search.record.entries import Cost
 
 _FORM = re.compile(r"(?P<amount>\d+(\.\d+)?)\s*(?P<unit>epochs|gpuh|eur)(@(?P<price>\d+(\.\d+)?))?")
 
@@ -30,11 +29,9 @@ class Budget:
             return cls(epochs=amount)
         return cls(hours=amount / (price or 1.0))
 
-    def in_epochs(self, cost: Cost, gpus: float) -> float | None:
-        """All epochs that it pays for, at what they have cost so far; None while nothing is known of that."""
+    def in_epochs(self, trained: int, trial_hours: float, gpus: float) -> float | None:
+        """All epochs that it pays for, if those `trained` took so many hours; None while nothing is known of that."""
         if self.hours is None:
             return self.epochs
-        spent = cost.hours * (gpus or 1.0)
-        if not cost.epochs_trained or not spent:
-            return None
-        return cost.epochs_trained * self.hours / spent
+        spent = trial_hours * (gpus or 1.0)
+        return trained * self.hours / spent if trained and spent else None

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from co2l.errors import Co2lError
-from co2l.search.record.entries import Cost
-from co2l.search.running.budget import Budget
+from co2l.search.space.budget import Budget
 
 
 @pytest.mark.parametrize(
@@ -26,9 +25,8 @@ def test_others_are_refused(text: str) -> None:
 
 def test_hours_pay_for_epochs_at_what_these_have_cost() -> None:
     """100 epochs took an hour on half a GPU: 10 GPU hours are 20 such hours."""
-    cost = Cost(epochs_trained=100, seconds=3600)
-    assert Budget(hours=10).in_epochs(cost, 0.5) == pytest.approx(2000)
-    assert Budget(hours=10).in_epochs(cost, 0) == pytest.approx(1000)
-    assert Budget(hours=10).in_epochs(Cost(), 1) is None
-    assert Budget(epochs=7).in_epochs(cost, 1) == 7
-    assert Budget().in_epochs(cost, 1) is None
+    assert Budget(hours=10).in_epochs(100, 1.0, 0.5) == pytest.approx(2000)
+    assert Budget(hours=10).in_epochs(100, 1.0, 0) == pytest.approx(1000)
+    assert Budget(hours=10).in_epochs(0, 0.0, 1) is None
+    assert Budget(epochs=7).in_epochs(100, 1.0, 1) == 7
+    assert Budget().in_epochs(100, 1.0, 1) is None
