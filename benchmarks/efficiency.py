@@ -1,52 +1,200 @@
-"""What a search finds for its epochs: grid, random, TPE, and TPE with rungs, replayed on recorded grids.
+"""What a search finds for its epochs, replayed without training on grids that were recorded, ours beside its peers.
 
-    python benchmarks/efficiency.py [--studies 20] [--figure docs/efficiency.png]
+    python benchmarks/efficiency.py --replay FILE… --search NAME… --workers 4 --budget 0.08 [--json]
+    python benchmarks/efficiency.py --figure docs/efficiency.png
     python benchmarks/efficiency.py --record benchmarks/recorded/seq_digits.yaml [--root runs/recorded]
 
-The first trains nothing; it prints the tables and draws the figure of docs/choosing-an-algorithm.md. The second trains
-every trial of a grid on one thread and writes its scores after each task to a JSON file next to the space; run it again
-to continue.
+The first replays recordings, also your own, with algorithms of ours or the peers of `peers.py`, until the budget is
+trained: a share of the naive epochs, in which every trial is trained alone. The second prints and draws what
+docs/choosing-an-algorithm.md shows. The third trains every trial of a grid on one thread and writes its scores after
+each task to a JSON file next to the space; run it again to continue.
+
+Regret is how far what a search selects is below the best of the grid. Where a recording has several seeds, a search
+sees one of them, another for each study, and regret is that of the means over the others.
 """
 
 from __future__ import annotations
 
 import argparse
 import functools
-import itertools
 import json
 import math
 import os
 import platform
 import statistics
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
+import peers
+
+from co2l.errors import Co2lError, unknown
+from co2l.search.algorithms.registry import ALGORITHMS
 from co2l.search.record.study import StudyRecord
 from co2l.search.running.simulation import Simulation, recorded
 from co2l.search.selection.rule import select
+from co2l.search.space.budget import Budget
 from co2l.search.space.plan import order, plan
-from co2l.search.space.space import Space, load
+from co2l.search.space.space import Configuration, Space, load
 
 RECORDED = Path(__file__).parent / "recorded"
-SHARES = (1 / 8, 1 / 4, 1 / 3)  # of the grid's trials to draw
-WORKERS = 4  # at once, so TPE must decide before all results are in
-KINDS: dict[str, dict[str, Any]] = {
-    "random": {"algorithm": "random"},
-    "TPE": {"algorithm": "tpe"},
-    "TPE with rungs": {"algorithm": "tpe", "early_stop": True},
-}
+BUDGETS = (0.05, 0.08, 0.10, 0.13)
+OURS = ("auto", "random", "tpe", "gp")
 
 
 @dataclass(frozen=True)
-class Point:
-    """An algorithm on a grid: each list has one number per study seed."""
+class Recording:
+    """A grid and the scores of its trials after each task, in the order of `Space.trials`."""
 
-    kind: str
-    samples: int
-    regret: list[float]  # points below the best of the grid
-    epochs: list[float]  # trained, as a share of those that the grid trains
+    name: str
+    space: Space
+    scores: list[list[float]]
+
+    @classmethod
+    def read(cls, path: Path) -> Recording:
+        """The JSON file; its space is next to it."""
+        try:
+            plain = json.loads(path.read_text(encoding="utf-8"))
+            space = load(path.parent / plain["space"])
+        except (OSError, ValueError, KeyError) as error:
+            raise Co2lError(f"not a recording ({error})", where=str(path), fix="make one with --record") from None
+        space = space.replace(algorithm="grid", samples=None, early_stop=None)
+        if len(plain["scores"]) != space.size:
+            what = f"{len(plain['scores'])} rows of scores for {space.size} trials"
+            raise Co2lError(what, where=str(path), fix="record the grid again")
+        return cls(path.stem, space, plain["scores"])
+
+    def of_seed(self, seed: int) -> tuple[Space, list[list[float]]]:
+        """The grid with one seed."""
+        rows = [row for trial, row in zip(self.space.trials(), self.scores, strict=True) if trial.seed == seed]
+        return self.space.replace(seeds=[seed]), rows
+
+    def held_out(self, seen: int) -> dict[Configuration, float]:
+        """The mean final score of each configuration over the seeds that a search does not see, if there are any."""
+        seeds = {seed for seed in self.space.seeds if seed != seen} or {seen}
+        finals: dict[Configuration, list[float]] = {}
+        for trial, row in zip(self.space.trials(), self.scores, strict=True):
+            if trial.seed in seeds:
+                finals.setdefault(self.space.configuration(trial.values), []).append(row[-1])
+        return {point: math.fsum(scores) / len(scores) for point, scores in finals.items()}
+
+
+@dataclass(frozen=True)
+class Study:
+    """What one search came to."""
+
+    regret: float
+    epochs: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """A search on a recording, as a mean over studies."""
+
+    recording: str
+    search: str
+    workers: int
+    budget: float
+    regret: float  # points below the grid's best
+    stderr: float
+    within_half: float  # share of the studies with a regret of at most 0.5
+    share_naive: float  # epochs trained, as a share of those without reuse
+    share_reuse: float  # and of those that the grid trains with reuse
+
+
+def replay(recording: Recording, search: str, workers: int, budget: float, study: int) -> Study:
+    """One study: what it selects, and what it trains. Its number is the seed of the search."""
+    seen = recording.space.seeds[study % len(recording.space.seeds)]
+    space, scores = recording.of_seed(seen)
+    epochs = budget * plan(space).epochs_naive
+    if search in peers.PEERS:
+        chosen, trained = peers.PEERS[search](space, scores, workers, epochs, study)
+    else:
+        chosen, trained = _ours(space, scores, search, workers, epochs, study)
+    means = recording.held_out(seen)
+    return Study(max(means.values()) - (min(means.values()) if chosen is None else means[chosen]), trained)
+
+
+def _ours(
+    grid: Space, scores: list[list[float]], search: str, workers: int, epochs: float, seed: int
+) -> tuple[Configuration | None, int]:
+    rungs = search.endswith("+rungs")
+    space = peers.searching(grid, search.removesuffix("+rungs"), early_stop=rungs)
+    record = StudyRecord.open(None, "replay", space)
+    accuracy = recorded(grid, scores)
+    simulation = Simulation(space, record, workers=workers, seed=seed, budget=Budget(epochs), accuracy=accuracy)
+    trained = simulation.run().epochs_trained
+    selected = select(space, record.entries.values()).selected
+    return (space.configuration(selected[0].values) if selected else None), trained
+
+
+def summarise(recording: Recording, search: str, workers: int, budget: float, studies: Sequence[Study]) -> Row:
+    regrets, (grid, _) = [each.regret for each in studies], recording.of_seed(recording.space.seeds[0])
+    trained, planned = statistics.mean(each.epochs for each in studies), plan(grid)
+    stderr = statistics.stdev(regrets) / math.sqrt(len(regrets)) if len(regrets) > 1 else 0.0
+    return Row(
+        recording.name,
+        search,
+        workers,
+        budget,
+        regret=round(statistics.mean(regrets), 4),
+        stderr=round(stderr, 4),
+        within_half=sum(each <= 0.5 for each in regrets) / len(regrets),
+        share_naive=round(trained / planned.epochs_naive, 4),
+        share_reuse=round(trained / planned.epochs_planned, 4),
+    )
+
+
+def compare(
+    recordings: Iterable[Recording],
+    searches: Sequence[str],
+    workers: int,
+    budgets: Sequence[float],
+    studies: int,
+    processes: int,
+) -> Iterable[Row]:
+    with ProcessPoolExecutor(processes) as pool:
+        for recording in recordings:
+            for search in searches:
+                for budget in (1.0,) if search == "grid" else budgets:
+                    seeds = range(1 if search == "grid" else studies)
+                    one = functools.partial(replay, recording, search, workers, budget)
+                    yield summarise(recording, search, workers, budget, list(pool.map(one, seeds)))
+
+
+def table(rows: Sequence[Row]) -> str:
+    """In Markdown, a line per search and a column per budget."""
+    lines: list[str] = []
+    for name in dict.fromkeys(row.recording for row in rows):
+        mine = [row for row in rows if row.recording == name]
+        budgets = sorted({row.budget for row in mine})
+        lines += [f"\n{name}, {mine[0].workers} workers: regret ± standard error, by share of the naive epochs\n"]
+        lines += [
+            f"| search | {' | '.join(f'{budget:.0%}' for budget in budgets)} |",
+            "|---" * (len(budgets) + 1) + "|",
+        ]
+        for search in dict.fromkeys(row.search for row in mine):
+            of = {row.budget: f"{row.regret:.2f} ± {row.stderr:.2f}" for row in mine if row.search == search}
+            lines.append(f"| {search} | {' | '.join(of.get(budget, '') for budget in budgets)} |")
+    return "\n".join(lines)
+
+
+def draw(rows: Sequence[Row], path: Path) -> None:
+    """Regret over epochs with standard errors, a panel per recording."""
+    from matplotlib.figure import Figure
+
+    names = list(dict.fromkeys(row.recording for row in rows))
+    figure = Figure(figsize=(4.6 * len(names), 3.8), layout="constrained")
+    for panel, name in zip(figure.subplots(1, len(names), squeeze=False)[0], names, strict=True):
+        for search in dict.fromkeys(row.search for row in rows if row.search != "grid"):
+            mine = [row for row in rows if (row.recording, row.search) == (name, search)]
+            shares, regrets = [100 * row.budget for row in mine], [row.regret for row in mine]
+            panel.errorbar(shares, regrets, [row.stderr for row in mine], marker="o", capsize=3, label=search)
+        panel.set(title=name, xlabel="epochs (% of the naive)", ylabel="regret (points)")
+        panel.set_ylim(bottom=0)
+    panel.legend(fontsize="small")
+    figure.savefig(path, dpi=110)
 
 
 def record(path: Path, root: Path) -> None:
@@ -54,7 +202,6 @@ def record(path: Path, root: Path) -> None:
     import torch
 
     from co2l.data.sources import data_root
-    from co2l.data.streams import open_stream
     from co2l.learning.events import RunDone, TaskDone
     from co2l.learning.metrics import score
     from co2l.learning.run import run
@@ -65,7 +212,7 @@ def record(path: Path, root: Path) -> None:
     shared, store = plan(space).shared, Store(str(root / path.stem))
     scores: dict[str, list[float]] = {}
     for trial in order(space.trials()):
-        tasks = open_stream(space.benchmark, split=space.split, seed=trial.seed, data=data_root(None))
+        tasks = trial.config.open_stream(data_root(None))
         after: list[float] = []
         for event in run(trial.config, tasks, store, device=torch.device("cpu"), retain=shared.__contains__):
             if isinstance(event, TaskDone) and event.row is not None:
@@ -80,86 +227,16 @@ def record(path: Path, root: Path) -> None:
     path.with_suffix(".json").write_text(f'{head},\n "scores": [\n  {rows}\n ]\n}}\n', encoding="utf-8")
 
 
-def replay(space: Space, scores: list[list[float]], seed: int) -> tuple[float, int]:
-    """The score of what a search selects, and the epochs it trains."""
-    found = StudyRecord.open(None, "replay", space)
-    seen = Simulation(space, found, workers=WORKERS, seed=seed, accuracy=recorded(_grid(space), scores)).run()
-    return select(space, found.entries.values()).selected[0].score, seen.epochs_trained
-
-
-def _grid(space: Space) -> Space:
-    return space.replace(algorithm="grid", samples=None, early_stop=None)
-
-
-def compare(grid: Space, scores: list[list[float]], studies: int, processes: int) -> list[Point]:
-    best, whole = replay(grid, scores, 0)
-    assert best == max(row[-1] for row in scores)
-    points = [Point("grid", len(scores), [0.0], [1.0])]
-    with ProcessPoolExecutor(processes) as pool:
-        for kind, share in itertools.product(KINDS, SHARES):
-            samples = round(share * len(scores))
-            space = grid.replace(samples=samples, **KINDS[kind])
-            runs = list(pool.map(functools.partial(replay, space, scores), range(studies)))
-            regret, epochs = [best - score for score, _ in runs], [epochs / whole for _, epochs in runs]
-            points.append(Point(kind, samples, regret, epochs))
-    return points
-
-
-def table(name: str, grid: Space, scores: list[list[float]], points: list[Point]) -> str:
-    """In Markdown."""
-    final = sorted((row[-1] for row in scores), reverse=True)
-    within = sum(score >= final[0] - 1 for score in final)
-    lines = [
-        f"{name}: {len(final)} trials, {plan(grid).epochs_planned:,} epochs with reuse; best {final[0]:.2f}, "
-        f"median {statistics.median(final):.2f}, {within} within 1 point of the best",
-        "",
-        "| search | trials | regret (points) | at most 1 point | epochs of the grid's |",
-        "|---|---|---|---|---|",
-    ]
-    for point in points:
-        near = sum(regret <= 1 for regret in point.regret)
-        lines.append(
-            f"| {point.kind} | {point.samples} | {_spread(point.regret, '.2f')} | {near}/{len(point.regret)} "
-            f"| {_spread([100 * share for share in point.epochs], '.1f')}% |"
-        )
-    return "\n".join(lines)
-
-
-def _spread(values: list[float], form: str) -> str:
-    if len(values) == 1:
-        return format(values[0], form)
-    return f"{format(statistics.mean(values), form)} ± {format(statistics.stdev(values), form)}"
-
-
-def draw(compared: dict[str, list[Point]], path: Path) -> None:
-    """Mean regret over mean epochs, with standard errors, a panel per grid."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(5.2 * len(compared), 3.8), layout="constrained")
-    panels = figure.subplots(1, len(compared), squeeze=False)[0]
-    for panel, (name, points) in zip(panels, compared.items(), strict=True):
-        for kind, marker in zip(KINDS, "os^", strict=True):
-            chosen = [point for point in points if point.kind == kind]
-            panel.errorbar(
-                [100 * statistics.mean(point.epochs) for point in chosen],
-                [statistics.mean(point.regret) for point in chosen],
-                [statistics.stdev(point.regret) / math.sqrt(len(point.regret)) for point in chosen],
-                marker=marker,
-                capsize=3,
-                label=kind,
-            )
-        panel.axhline(1, color="grey", linewidth=0.8, linestyle=":")
-        panel.axvline(25, color="grey", linewidth=0.8, linestyle=":")
-        panel.set(title=name, xlabel="epochs trained (% of the grid's)", ylabel="points below the grid's best")
-        panel.set_ylim(bottom=0)
-        panel.legend()
-    figure.savefig(path, dpi=110)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--studies", type=int, default=20, help="study seeds per algorithm, from 2")
+    parser.add_argument("--replay", type=Path, nargs="+", metavar="FILE", help="recordings (default: all of ours)")
+    known = [*ALGORITHMS, *(f"{name}+rungs" for name in ("random", "tpe", "gp")), *peers.PEERS]
+    parser.add_argument("--search", nargs="+", metavar="NAME", help=", ".join(known))
+    parser.add_argument("--workers", type=int, default=4, help="trials at once (default: 4)")
+    parser.add_argument("--budget", type=float, nargs="+", default=BUDGETS, help="share of the naive epochs, as 0.08")
+    parser.add_argument("--studies", type=int, default=20, help="study seeds (default: 20)")
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="replays at once")
+    parser.add_argument("--json", action="store_true", help="print the rows as JSON")
     parser.add_argument("--figure", type=Path, help="where to draw, such as docs/efficiency.png")
     parser.add_argument("--record", type=Path, help="a space whose grid to train and record")
     parser.add_argument("--root", type=Path, default=Path("runs/recorded"), help="where to store its stages")
@@ -167,14 +244,20 @@ def main() -> None:
     if args.record:
         record(args.record, args.root)
         return
-    compared: dict[str, list[Point]] = {}
-    for path in sorted(RECORDED.glob("*.json")):
-        grid, scores = load(path.with_suffix(".yaml")), json.loads(path.read_text(encoding="utf-8"))["scores"]
-        compared[path.stem] = compare(grid, scores, args.studies, args.processes)
-        print(table(path.stem, grid, scores, compared[path.stem]), end="\n\n", flush=True)
+    searches = args.search or [*OURS, *peers.PEERS]
+    for name in searches:
+        if name not in known:
+            raise unknown("search", name, known, where="--search")
+    recordings = [Recording.read(path) for path in args.replay or sorted(RECORDED.glob("*.json"))]
+    found = compare(recordings, searches, args.workers, args.budget, args.studies, args.processes)
+    rows = list(found)
+    print(json.dumps([asdict(row) for row in rows], indent=1) if args.json else table(rows), flush=True)
     if args.figure:
-        draw(compared, args.figure)
+        draw(rows, args.figure)
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except Co2lError as error:
+        raise SystemExit(f"error: {error}") from None

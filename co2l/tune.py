@@ -28,6 +28,7 @@ from co2l.search.algorithms.registry import ALGORITHMS
 from co2l.shipped import space_file
 
 if TYPE_CHECKING:
+    from co2l.search.space.budget import Budget
     from co2l.search.space.estimate import Timing
     from co2l.search.space.memory import Memory
     from co2l.search.space.space import Space
@@ -52,6 +53,7 @@ def parser() -> argparse.ArgumentParser:
     what.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="override a setting; repeatable")
     what.add_argument("--algorithm", metavar="NAME", help=f"instead of the space's: {', '.join(ALGORITHMS.own())}")
     what.add_argument("--samples", type=COUNT, metavar="N", help="how many configurations to draw; not for a grid")
+    what.add_argument("--budget", metavar="AMOUNT", help="train no more than 5000epochs, 40gpuh or 30eur@1.2 (an hour)")
     what.add_argument("--early-stop", choices=["on", "off"], help="stop weak trials at task boundaries")
     what.add_argument("--seed", type=whole(0, SEED), default=0, help="seed of the algorithm (default: 0)")
     add_import_argument(what)
@@ -198,6 +200,7 @@ def _search(args: argparse.Namespace) -> int:
             if args.address is None:
                 require_gpu(args.space, args.gpus_per_trial)
             space = _space(args)
+            study = _study(args)  # a name that is none is refused before anything is written
             check_targets(args)
             display.doing(f"{space.method_title} on {space.benchmark}: loading Ray and MLflow")  # which takes seconds
             early = held.enter_context(early_ray(args.address))
@@ -205,7 +208,7 @@ def _search(args: argparse.Namespace) -> int:
             from co2l.cli.search_progress import SearchProgress, why_more_trials
             from co2l.search.service import search
 
-            options = options_of(args, _study(args), early, seed=args.seed)
+            options = options_of(args, study, early, seed=args.seed, budget=_budget(args))
             display.warn(space_advice(space, sizes_of(space, args)))
             if why := why_more_trials(space):
                 display.note(f"{(space.samples or 0) * space.trials_per_point} trials{why}")
@@ -220,12 +223,19 @@ def _search(args: argparse.Namespace) -> int:
     return OK if result.choice.selected or result.summary.left else FAILED
 
 
+def _budget(args: argparse.Namespace) -> Budget | None:
+    from co2l.search.space.budget import Budget
+
+    return Budget.parse(args.budget) if args.budget is not None else None
+
+
 def _check(args: argparse.Namespace) -> None:
     for flag in ("study", "follow", "stop"):
         if (name := getattr(args, flag)) is not None:  # an empty name too
             check_name(name, f"--{flag}")
     if not (args.space or args.follow or args.stop):
         raise Co2lError("no space is given", fix="add --space FILE, such as search_spaces/seq_digits.yaml")
+    _budget(args)
     if args.algorithm and not args.imports:  # which may add it
         ALGORITHMS.find(args.algorithm, where="--algorithm")
     if args.submit is not None and args.plan:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from co2l.learning.advice import TaskSize
     from co2l.search.running.local_ray import LocalRay
     from co2l.search.service import Options
+    from co2l.search.space.budget import Budget
     from co2l.search.space.space import Space
     from co2l.search.upkeep import Locations
 
@@ -173,7 +174,13 @@ def sizes_of(space: Space, args: argparse.Namespace) -> tuple[TaskSize, ...]:
 
 
 def options_of(
-    args: argparse.Namespace, study: str, early: LocalRay | None, *, seed: int = 0, model: str | None = None
+    args: argparse.Namespace,
+    study: str,
+    early: LocalRay | None,
+    *,
+    seed: int = 0,
+    budget: Budget | None = None,
+    model: str | None = None,
 ) -> Options:
     from co2l.data.sources import data_root
     from co2l.search.service import Options
@@ -191,6 +198,7 @@ def options_of(
         seed=seed,
         max_concurrent=args.max_concurrent,
         time_budget=args.time_budget,
+        budget=budget,
         reuse=not args.no_reuse,
         fresh=args.fresh,
         save_every=args.save_every,

@@ -94,7 +94,7 @@ class SearchProgress:
     ) -> tuple[list[str], list[str]]:
         """What is said before and after how many trials run."""
         ended = sum(counts[status] for status in ENDED)
-        tail = [f"{counts[status]} {status}" for status in ("pruned", "failed") if counts[status]]
+        tail = [f"{counts[status]} {status}" for status in ("paused", "pruned", "failed") if counts[status]]
         work = ended - self.before + part
         if self.total and work and now > self.began:
             tail.append(f"ETA {duration((now - self.began) / work * (self.total - ended - part))}")

@@ -27,6 +27,7 @@ from co2l.search.running.nodes import JOIN_SECONDS, check_resources
 from co2l.search.running.trainable import Assignment, TrialTrainable
 from co2l.search.selection.rule import Choice, select, write
 from co2l.search.selection.seeds import SeedSummary, summarise_seeds
+from co2l.search.space.budget import Budget
 from co2l.search.space.evaluation import Evaluation
 from co2l.search.space.plan import plan
 from co2l.search.space.space import Space, Trial
@@ -54,6 +55,7 @@ class Options:
     seed: int = 0
     max_concurrent: int | None = None
     time_budget: float | None = None
+    budget: Budget | None = None
     reuse: bool = True
     fresh: bool = False
     save_every: float = 60.0  # seconds between the states within a task
@@ -187,7 +189,14 @@ def _drive(
         try:
             tracker.reconcile(record.entries)
             coordinator = Coordinator(
-                space, record, tracker, watcher, reuse=options.reuse, seed=options.seed, failures=options.failures
+                space,
+                record,
+                tracker,
+                watcher,
+                reuse=options.reuse,
+                seed=options.seed,
+                failures=options.failures,
+                budget=options.budget,
             )
             if coordinator.queue.unfinished and not has_to_stop():
                 watcher.doing(f"connecting to {options.address}" if options.address else "starting Ray")

@@ -52,13 +52,14 @@ def points_of(space: Space) -> int:
 
 
 def trains_no_trial_twice(algorithm: Any, folder: Path) -> None:
-    """Whatever runs at once, every trial runs once, and no more at once than there are slots."""
+    """Whatever runs at once and pauses, every stage is trained once, and no more at once than there are slots."""
     del folder
     space = space_for(algorithm, selection={"per": ["buffer_size"]})
     for slots in (1, 3):
         seen, record = searched(space, slots)
-        assert max(Counter(trial.key for trial in seen.order).values()) == 1, "a trial ran twice"
-        counted = len(seen.order), len(record.finished()), plan(space).trials
+        assert max(Counter(stage for stage, _ in seen.trained).values()) == 1, "a stage was trained twice"
+        began = {trial.key for trial in seen.order}
+        counted = len(began), len(record.finished()), plan(space).trials
         assert counted == (points_of(space),) * 3, f"ran, finished, planned: {counted}, of {points_of(space)} points"
         assert seen.at_once <= slots
 
@@ -88,7 +89,7 @@ def exhausts_the_grid(algorithm: Any, folder: Path) -> None:
     space = space_for(algorithm, samples=500)
     seen, record = searched(space, 2)
     assert set(record.finished()) == {trial.key for trial in space.trials()}, "a point of the grid was never tried"
-    assert len(seen.order) == 12
+    assert seen.epochs_trained == 3 * 4 + 12 * 4 * 2
 
 
 def suggests_by_its_arguments_alone(algorithm: Any, folder: Path) -> None:

@@ -65,7 +65,7 @@ def test_ranges_are_those_that_are_checked(tmp_path: Path) -> None:
     assert rows["momentum"]["range"] == "≥ 0, < 1"
     assert rows["buffer_size"]["range"] == "≥ 0, unlimited"
     assert rows["supcon"]["range"] == "asymmetric, symmetric"
-    assert rows["E_0"] == {**rows["E_0"], "default": None, "range": "≥ 1", "read by": "task 1"}
+    assert rows["E_0"] == {**rows["E_0"], "default": 100, "range": "≥ 1", "read by": "task 1"}
     assert rows["kappa"]["read by"] == "task 2 on"
 
 

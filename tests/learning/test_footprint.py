@@ -136,7 +136,7 @@ def test_the_global_generator_is_untouched() -> None:
 
 def test_a_benchmark_knows_how_many_examples_it_has(tmp_path: Any) -> None:
     digits = len(load("digits", "train", tmp_path).labels)
-    sizes = {"digits": digits, "cifar10": 50_000, "mnist": 60_000, "tiny_imagenet": 100_000}
+    sizes = {"digits": digits, "cifar10": 50_000, "cifar100": 50_000, "mnist": 60_000, "tiny_imagenet": 100_000}
     assert sizes.keys() == SOURCES.keys()
     assert {spec.name: spec.examples for spec in BENCHMARKS.values()} == {
         spec.name: sizes[spec.source] for spec in BENCHMARKS.values()

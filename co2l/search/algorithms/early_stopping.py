@@ -9,7 +9,7 @@ from co2l.search.algorithms.halving import Rungs
 from co2l.search.record.entries import Entry
 from co2l.search.space.space import Space, Trial
 
-Decision = Literal["continue", "stop"]
+Decision = Literal["continue", "stop", "pause"]  # a trial that pauses may continue later
 
 
 class EarlyStopper(Protocol):

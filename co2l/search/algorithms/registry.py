@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol
 
@@ -43,6 +44,9 @@ class Maker(Protocol):
     """An algorithm's class, or a function that makes one; a wrong option is a `Co2lError`."""
 
     def __call__(self, space: Space, **options: Value) -> Algorithm: ...
+
+
+MOST_POINTS = 10_000  # that `auto` gives to thaw, which keeps all of them in mind
 
 
 def algorithm_of(space: Space) -> Algorithm:
@@ -86,9 +90,22 @@ def optuna_sampler(name: str, *needs: str, adaptive: bool = True, stateful: bool
     return make
 
 
+def _auto(space: Space, **options: Value) -> Algorithm:
+    """Thaw where it can: points that can be listed, and scores after every task; else TPE."""
+    from co2l.search.space.checks import why_no_scores
+    from co2l.search.space.document import Range
+
+    amount = math.prod(math.inf if isinstance(axis, Range) else len(axis) for axis in space.axes.values())
+    few = amount <= MOST_POINTS
+    thaws = few and space.samples is None and not why_no_scores(space) and space.early_stop is None
+    return ALGORITHMS["thaw" if thaws else "tpe"](space, **options)
+
+
 _OWN: dict[str, Maker] = {
     "grid": _ours("grid.Grid"),
     "random": _ours("random_search.RandomSearch"),
+    "thaw": _ours("thaw.Thaw"),
+    "auto": _auto,
     "tpe": optuna_sampler("TPESampler"),
     "gp": optuna_sampler("GPSampler", "scipy", "torch"),
     "cmaes": optuna_sampler("CmaEsSampler", "cmaes", stateful=True),

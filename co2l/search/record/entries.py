@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 
 from co2l.search.space.document import Value
 
-Status = Literal["pending", "running", "done", "pruned", "failed"]  # the only words for a trial's state
+Status = Literal["pending", "running", "paused", "done", "pruned", "failed"]  # the only words for a trial's state
 ENDED: tuple[Status, ...] = ("done", "pruned", "failed")
 
 

@@ -26,8 +26,10 @@ from co2l.search.space.document import Range, Value
 from co2l.search.space.space import Space
 from co2l.urls import database_url, sqlite_file
 
+PAUSED = "paused"  # the note with a trial that waits since it was paused
 WAIT = 10.0  # seconds for a storage that is locked or does not answer
 OPTUNA_STATE: dict[Status, TrialState] = {
+    "paused": TrialState.WAITING,  # with a note, as Optuna has no word for it
     "pending": TrialState.WAITING,
     "running": TrialState.RUNNING,
     "done": TrialState.COMPLETE,
@@ -71,7 +73,10 @@ def entry_of(frozen: FrozenTrial) -> Entry | None:
         return None
     entry = Entry(attrs["trial"], attrs["values"], attrs["seed"], _STATUS[frozen.state])
     entry.score, entry.rungs = frozen.value, dict(frozen.intermediate_values)
-    return entry.continued(attrs["so_far"])
+    so_far = dict(attrs["so_far"])
+    if so_far.pop(PAUSED, False) and entry.status == "pending":
+        entry.status = "paused"
+    return entry.continued(so_far)
 
 
 def distribution(axis: tuple[Value, ...] | Range) -> BaseDistribution:

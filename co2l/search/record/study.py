@@ -18,7 +18,7 @@ from optuna.trial import FrozenTrial, create_trial
 from co2l.errors import Co2lError
 from co2l.learning.config import VERSION
 from co2l.search.record.entries import Cost, Entry, Status, total_cost
-from co2l.search.record.storage import OPTUNA_STATE, WAIT, connect, entry_of, reaching, shown, widened
+from co2l.search.record.storage import OPTUNA_STATE, PAUSED, WAIT, connect, entry_of, reaching, shown, widened
 from co2l.search.space.space import Space, Trial, difference, digest_of, grown
 
 MAX_PROCESSES_LOST = 5  # in a row and without a new epoch, until the trial itself is to blame
@@ -99,7 +99,9 @@ class StudyRecord:
         """The trial runs from now on."""
         entry = self.entries.get(trial.key)
         with reaching(self._url):
-            if entry is not None and entry.status == "pending":
+            if entry is not None and entry.status in ("pending", "paused"):
+                if entry.status == "paused":  # if this driver dies it is pending
+                    self._storage.set_trial_user_attr(self._id(entry), "so_far", entry.so_far())
                 self._storage.set_trial_state_values(self._id(entry), OPTUNA_STATE["running"])
                 entry.status = "running"
                 return
@@ -136,6 +138,10 @@ class StudyRecord:
         entry = self._spend(trial, cost)
         entry.score, entry.result = score, dict(result)
         self._end(entry, "done", [score])
+
+    def pause(self, trial: Trial, cost: Cost) -> None:
+        """The trial made room for another after a task, and may continue later."""
+        self._end(self._spend(trial, cost), "paused")
 
     def prune(self, trial: Trial, cost: Cost) -> None:
         """The trial was stopped at a rung."""
@@ -185,7 +191,8 @@ class StudyRecord:
 
     def _end(self, entry: Entry, status: Status, values: list[float] | None = None) -> None:
         with reaching(self._url):  # the state last: only then does the attempt count as ended
-            self._storage.set_trial_user_attr(self._id(entry), "so_far", entry.so_far())
+            note = {PAUSED: True} if status == "paused" else {}
+            self._storage.set_trial_user_attr(self._id(entry), "so_far", {**entry.so_far(), **note})
             self._storage.set_trial_state_values(self._id(entry), OPTUNA_STATE[status], values)
         entry.status = status
 

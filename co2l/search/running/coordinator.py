@@ -15,12 +15,17 @@ from typing import Protocol
 
 from co2l.errors import OutsideError, headline
 from co2l.learning.progress import Position
-from co2l.search.algorithms.early_stopping import early_stopper
+from co2l.search.algorithms.early_stopping import Decision, EarlyStopper, early_stopper
+from co2l.search.algorithms.registry import algorithm_of
+from co2l.search.algorithms.thaw import Thaw
 from co2l.search.record.entries import Cost, Entry, Status
 from co2l.search.record.study import LOST, StudyRecord
 from co2l.search.running.failures import FailureLog
+from co2l.search.running.ledger import Ledger
 from co2l.search.running.queue import Signal, TrialQueue
 from co2l.search.running.reports import Fault, Report, course_name
+from co2l.search.running.thaw_queue import ThawQueue
+from co2l.search.space.budget import Budget
 from co2l.search.space.space import Space, Trial
 
 FAULTS = 3  # of the world around the trials, in a row and without a newly stored stage, until the search stops
@@ -66,7 +71,7 @@ class Attempt:
     began: float | None = None  # Tune asks for a trial before there is a slot for it
     last: Report | None = None
     position: Position | None = None
-    stopped: bool = False  # at a rung
+    decision: Decision = "continue"  # after its last task
     failed: str = ""  # the reason, if it gives one itself
     fault: Fault = "own"  # and whose that is
     stored: int = 0  # epochs trained up to the last stage that it stored
@@ -89,11 +94,19 @@ class Coordinator:
         reuse: bool,
         seed: int,
         failures: FailureLog | None = None,
+        budget: Budget | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.space, self.record, self.tracker, self.watcher = space, record, tracker, watcher
-        self.queue = TrialQueue(space, record, reuse=reuse, seed=seed)
-        self.stopper = early_stopper(space, record.entries.values())
+        self.ledger, self._budget, self._spent = Ledger(reuse=reuse), budget or Budget(), record.cost()
+        self._allow()
+        self.queue: TrialQueue | ThawQueue
+        self.stopper: EarlyStopper
+        if isinstance(algorithm_of(space), Thaw):
+            self.queue = self.stopper = ThawQueue(space, record, self.ledger, reuse=reuse, seed=seed)
+        else:
+            self.queue = TrialQueue(space, record, self.ledger, reuse=reuse, seed=seed)
+            self.stopper = early_stopper(space, record.entries.values())
         self.attempts: dict[str, Attempt] = {}
         self.trouble = ""  # why the search cannot go on, if the world around it does not let it
         self._faults, self._failures, self._clock = 0, failures, clock
@@ -121,6 +134,11 @@ class Coordinator:
         self._begin(attempt.trial)
         attempt.began = self._clock()  # what it costs to write this down is not the trial's cost
         self._changed()
+
+    def _allow(self) -> None:
+        """What hours and money pay for is known better after every attempt."""
+        spent, gpus = self._spent, self.space.resources.gpus
+        self.ledger.allow(self._budget.in_epochs(spent.epochs_trained, spent.hours, gpus))
 
     def _begin(self, trial: Trial) -> None:
         self.record.begin(trial)
@@ -150,13 +168,16 @@ class Coordinator:
             self.record.note_cost(attempt.trial, self._cost(attempt))
         attempt.failed, attempt.fault, attempt.position = failed, fault, position
         self._changed()
-        return attempt.stopped
+        return attempt.decision != "continue"
 
     def _report(self, attempt: Attempt, report: Report) -> None:
         attempt.last = report
         if report.kind != "done":  # the last one goes with the end of the trial
             self.tracker.report(attempt.trial.key, report)
-        if report.kind != "task":
+        if report.kind not in ("task", "done"):
+            return
+        self.ledger.finish(attempt.trial, report.task)
+        if report.kind == "done":
             return
         if report.epochs_trained > attempt.stored:
             attempt.stored, self._faults = report.epochs_trained, 0
@@ -166,7 +187,8 @@ class Coordinator:
         finished_tasks = report.task + 1
         if score is not None and finished_tasks < report.tasks:
             self.record.rung(attempt.trial, finished_tasks, score)
-            attempt.stopped |= self.stopper.decide(attempt.trial, finished_tasks, score) == "stop"
+            if attempt.decision == "continue":
+                attempt.decision = self.stopper.decide(attempt.trial, finished_tasks, score)
 
     def ended(self, attempt_id: str, *, died: bool) -> None:
         """The attempt is over; `died` if its process is gone."""
@@ -187,6 +209,8 @@ class Coordinator:
                 return
             self._begin(trial)  # it was lost on the way to its slot
         cost = self._cost(attempt)
+        self._spent += cost
+        self._allow()
         if attempt.failed and attempt.fault in ("outside", "unfit"):
             self._interrupt(attempt, attempt.failed, cost)
             self._faults += FAULTS if attempt.fault == "unfit" else 1
@@ -202,7 +226,11 @@ class Coordinator:
             self.tracker.end(trial.key, "done", last)
             self.record.finish(trial, last.result, cost)
             self.queue.finished(trial)
-        elif attempt.stopped:
+        elif attempt.decision == "pause":
+            self.tracker.end(trial.key, "paused", last)
+            self.record.pause(trial, cost)
+            self.queue.gave_up(trial)
+        elif attempt.decision == "stop":
             self.tracker.end(trial.key, "pruned", last)
             self.record.prune(trial, cost)
             self.queue.gave_up(trial)

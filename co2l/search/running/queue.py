@@ -17,6 +17,7 @@ from typing import Protocol
 
 from co2l.search.algorithms.drawing import Drawing
 from co2l.search.record.entries import Entry, Status
+from co2l.search.running.ledger import Ledger
 from co2l.search.space.plan import epochs_of, order
 from co2l.search.space.space import Space, Trial
 
@@ -27,6 +28,7 @@ class Signal(Enum):
 
 
 WAIT, FINISHED = Signal.WAIT, Signal.FINISHED
+REFUSED = 50  # trials in a row that the budget does not let finish, until no further one is looked at
 
 
 class Recorded(Protocol):
@@ -45,8 +47,12 @@ class TrialQueue:
     `finished`, `gave_up` and `try_again`.
     """
 
-    def __init__(self, space: Space, record: Recorded, *, reuse: bool = True, seed: int = 0) -> None:
+    def __init__(
+        self, space: Space, record: Recorded, ledger: Ledger | None = None, *, reuse: bool = True, seed: int = 0
+    ) -> None:
         self._space, self._record, self._reuse, self._seed = space, record, reuse, seed
+        self._ledger = ledger or Ledger(reuse=reuse)
+        self._exhausted = False  # nothing that is left fits into the budget
         self._rank = itertools.count()
         self._startable: list[tuple[int, Trial]] = []
         self._behind: dict[Hashable, list[tuple[int, Trial]]] = defaultdict(list)  # stages -> heap of those that wait
@@ -65,19 +71,32 @@ class TrialQueue:
     @property
     def unfinished(self) -> int:
         """Trials that have not ended, and points that are still to be drawn."""
+        if self._exhausted:
+            return 0
         return len(self._startable) + self._waiting + len(self._issued) + self._drawing.left
 
     def next(self) -> Trial | Signal:
         """A trial to start now."""
-        while not self._startable and self._waiting <= len(self._issued):
-            if not (drawn := self._drawing.next()):
+        for _ in range(REFUSED if self._ledger.limited else 1):
+            while not self._startable and self._waiting <= len(self._issued):
+                if not (drawn := self._drawing.next()):
+                    break
+                self._put(drawn)
+            if not self._startable:
                 break
-            self._put(drawn)
-        if self._startable:
             _, trial = heapq.heappop(self._startable)
             self._issued[trial.key] = trial
-            return trial
+            if self._affordable():
+                return trial
+            self._leave(trial)
+        self._exhausted = self._ledger.limited and not self._issued
         return WAIT if self._issued else FINISHED
+
+    def _affordable(self) -> bool:
+        """Whether all issued trials can be finished within what is left: else they could not be selected."""
+        if not self._ledger.limited:
+            return True
+        return sum(self._ledger.ahead(each) for each in self._issued.values()) <= self._ledger.left
 
     def stage_ready(self, trial: Trial) -> None:
         """The trial's first stage is stored now."""
@@ -108,6 +127,7 @@ class TrialQueue:
         pending: list[Trial] = []
         for trial in trials:
             status = self._record.status(trial)
+            self._ledger.read(trial, self._record.entries)
             if status == "pending":
                 pending.append(trial)
             elif status == "done":

@@ -20,6 +20,7 @@ from co2l.search.record.study import StudyRecord
 from co2l.search.running.coordinator import Coordinator, TrialTracker
 from co2l.search.running.queue import Signal
 from co2l.search.running.reports import Report, course_name
+from co2l.search.space.budget import Budget
 from co2l.search.space.space import Space, Trial
 
 
@@ -93,6 +94,7 @@ class Simulation:
         workers: int,
         reuse: bool = True,
         seed: int = 0,
+        budget: Budget | None = None,
         accuracy: Callable[[Trial, int], float] = accuracy,
         seconds: Callable[[Trial], float] = second_per_epoch,
         fails: Callable[[Trial, int], str] = lambda _trial, _task: "",
@@ -103,7 +105,7 @@ class Simulation:
         self.space, self.reuse = space, reuse
         self.now = 0.0
         self.coordinator = Coordinator(
-            space, record, tracker or _Nowhere(), None, reuse=reuse, seed=seed, clock=lambda: self.now
+            space, record, tracker or _Nowhere(), None, reuse=reuse, seed=seed, budget=budget, clock=lambda: self.now
         )
         self.accuracy, self.seconds, self.fails = accuracy, seconds, fails
         self.stored: set[Hashable] = set() if stored is None else stored

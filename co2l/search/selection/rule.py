@@ -31,7 +31,7 @@ class Outcome:
     """How all trials of one configuration ended."""
 
     configuration: Configuration
-    status: Status  # done only if every trial is; failed or pruned if one is
+    status: Status  # done only if every trial is; failed, pruned or paused if one is
     score: float  # mean over its trials: of their results if done, at the rung if pruned, else 0
     tasks: int  # after how many tasks it was stopped, if it was
     entries: tuple[Entry, ...]
@@ -101,6 +101,8 @@ def _outcome(space: Space, name: Configuration, entries: tuple[Entry, ...]) -> O
     scores = [entry.score for entry in entries if entry.score is not None]
     if len(scores) == space.trials_per_point:
         return Outcome(name, "done", _mean(scores), 0, entries)
+    if paused := [max(entry.rungs, default=0) for entry in entries if entry.status == "paused"]:
+        return Outcome(name, "paused", 0.0, min(paused), entries)
     return Outcome(name, "running", 0.0, 0, entries)
 
 
@@ -198,8 +200,8 @@ def _why(space: Space, outcome: Outcome) -> str:
     failed = next((entry.reason for entry in outcome.entries if entry.status == "failed"), "")
     if failed:
         return f"{which}: {done} of {space.trials_per_point} trials finished, one failed ({headline(failed)})"
-    if outcome.status == "pruned":
-        return f"{which}: stopped after {outcome.tasks} tasks"
+    if outcome.status in ("pruned", "paused"):
+        return f"{which}: {'stopped' if outcome.status == 'pruned' else 'paused'} after {outcome.tasks} tasks"
     return f"{which}: {done} of {space.trials_per_point} trials finished"
 
 

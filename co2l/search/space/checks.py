@@ -130,6 +130,13 @@ def _check_algorithm(space: Space) -> None:
     if not algorithm.enumerable and space.samples is None:
         fix = "say how many configurations to try, as samples: 50"
         raise Co2lError(f"the key 'samples' is missing for algorithm '{name}'", where=space.source, fix=fix)
+    if name == "thaw":
+        if why := why_no_scores(space):
+            what = f"thaw compares the accuracies after each task, and {why}"
+            raise Co2lError(what, where=f"{space.source}: algorithm", fix="use grid, random or tpe")
+        if space.early_stop is not None:
+            what = "thaw pauses trials by itself, and none of them stops for good"
+            raise Co2lError(what, where=f"{space.source}: early_stop", fix="set early_stop to off")
     for axis in space.axes if algorithm.enumerable else ():
         if isinstance(space.axes[axis], Range):
             raise countless(axis, space.source)
@@ -271,18 +278,24 @@ def _check_choice(space: Space) -> None:
                 raise Co2lError(f"'{name}' is a range", where=where, fix=f"list its values under axes.{name}")
 
 
+def why_no_scores(space: Space) -> str:
+    """Why nothing is known of a trial after each task; empty if it is."""
+    for method in (name for name in space.methods_tried if METHODS[name].jointly):
+        return f"{method} learns all tasks at once"
+    together = (*space.variants.values(), *space.methods.values())
+    of_variants = (settings.get("matrix_probe") for settings in together)
+    if "none" in (space.settings.get("matrix_probe"), *(space.axes.get("matrix_probe") or ()), *of_variants):
+        return "matrix_probe none measures none"
+    return ""
+
+
 def _checked_early_stop(space: Space) -> EarlyStop | None:
     """With its rungs; by default there is one after every task but the first, which many share, and the last."""
     if space.early_stop is None:
         return None
-    for method in (name for name in space.methods_tried if METHODS[name].jointly):
-        what = f"early stopping compares the accuracies after each task, and {method} learns all tasks at once"
-        raise Co2lError(what, where=f"{space.source}: early_stop", fix="set early_stop to off")
-    together = (*space.variants.values(), *space.methods.values())
-    of_variants = (settings.get("matrix_probe") for settings in together)
-    if "none" in (space.settings.get("matrix_probe"), *(space.axes.get("matrix_probe") or ()), *of_variants):
-        fix = "leave matrix_probe out, or set early_stop to off"
-        what = "early stopping compares the accuracies after each task, and matrix_probe none measures none"
+    if why := why_no_scores(space):
+        what = f"early stopping compares the accuracies after each task, and {why}"
+        fix = "leave matrix_probe out, or set early_stop to off" if "probe" in why else "set early_stop to off"
         raise Co2lError(what, where=f"{space.source}: early_stop", fix=fix)
     last = _fewest_tasks(space) - 1
     rungs = space.early_stop.rungs or tuple(range(min(2, last), last + 1))

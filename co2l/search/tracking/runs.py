@@ -34,6 +34,7 @@ KINDS = {"search": ("study", "trial"), "evaluation": ("evaluation", "seed")}  # 
 RUN_STATUS: dict[Status, str] = {  # of a trial and of a whole study, in MLflow's words
     "pending": "KILLED",
     "done": "FINISHED",
+    "paused": "KILLED",
     "pruned": "KILLED",
     "failed": "FAILED",
 }

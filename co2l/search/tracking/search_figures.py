@@ -77,7 +77,7 @@ def history(entries: Sequence[Entry], objective: str) -> Figure:
 
 
 def _was_stopped(entry: Entry) -> bool:
-    return entry.status == "pruned" and bool(entry.rungs)
+    return entry.status in ("pruned", "paused") and bool(entry.rungs)
 
 
 def parallel_coordinate(space: Space, finished: Sequence[Entry], selected: Collection[str]) -> Figure:

@@ -277,3 +277,19 @@ def test_entries_say_what_they_cost() -> None:
     again = Entry("k", {}, 0, "running").continued(entry.so_far())
     assert (again.failures, again.reason) == (2, "r")
     assert again.cost + Cost(1, 1, 3600.0) == Cost(4, 5, 3605.0)
+
+
+def test_a_paused_trial_is_known_as_paused_and_goes_on(tmp_path: Path) -> None:
+    url, space = f"sqlite:///{tmp_path}/study.db", space_of()
+    trial = next(space.trials())
+    record = StudyRecord.open(url, "s", space)
+    record.begin(trial)
+    record.rung(trial, 1, 70.0)
+    record.pause(trial, Cost(epochs_trained=20))
+    again = StudyRecord.open(url, "s", space)
+    assert (again.status(trial), again.entries[trial.key].rungs) == ("paused", {1: 70.0})
+    again.begin(trial)
+    killed = StudyRecord.open(url, "s", space)  # while it ran
+    assert killed.status(trial) == "pending"
+    finish(killed, trial, 60.0, Cost(epochs_trained=40))
+    assert StudyRecord.open(url, "s", space).entries[trial.key].cost.epochs_trained == 60

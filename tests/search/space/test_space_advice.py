@@ -28,6 +28,8 @@ finally:
     print(sorted({"torch", "ray", "mlflow"} & set(sys.modules)))
 """
 
+NOBODY = "postgresql://user@127.0.0.1:1/db"  # listens there, so a search ends after its first words
+
 
 def test_a_doubt_that_many_trials_share_is_said_once() -> None:
     space = space_of({"eta": [0.01, 0.02], "E_t": [1, 2]})
@@ -68,5 +70,5 @@ def test_plan_tune_and_train_say_it(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "a trial needs a GPU" in refusal_of(call_here("co2l.tune", *arguments, cwd=tmp_path))
     trained = call_here("co2l.train", *arguments[2:], "--set", "probe_epochs=1", cwd=tmp_path)
     assert trained.stderr.count(f"warning: {DOUBT}") == 1
-    batch = call_here("co2l.tune", *arguments[:2], "--gpus-per-trial", "0", "--store", "/dev/null/store", cwd=tmp_path)
+    batch = call_here("co2l.tune", *arguments[:2], "--gpus-per-trial", "0", "--storage", NOBODY, cwd=tmp_path)
     assert "warning: 144 validation examples" in batch.stderr

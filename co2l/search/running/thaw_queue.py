@@ -1,0 +1,197 @@
+"""Which trial of a thawing search goes on now, and whether a running one makes room for it after a task.
+
+It has the interfaces of `TrialQueue` and of an early stopper, but lets trials pause and stops none. What it answers
+depends on the record, the seed and what runs alone: a search that was killed continues as if it had not been.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable
+
+import numpy as np
+
+from co2l.search.algorithms.early_stopping import Decision
+from co2l.search.algorithms.gaussian_process import Scores
+from co2l.search.algorithms.thaw import Candidate, Promises
+from co2l.search.running.ledger import Ledger
+from co2l.search.running.queue import FINISHED, WAIT, Recorded, Signal
+from co2l.search.space.plan import listed_trials
+from co2l.search.space.space import Configuration, Space, Trial
+
+
+class ThawQueue:
+    def __init__(self, space: Space, record: Recorded, ledger: Ledger, *, reuse: bool = True, seed: int = 0) -> None:
+        self._space, self._record, self._ledger, self._reuse = space, record, ledger, reuse
+        grouped: dict[Configuration, list[Trial]] = defaultdict(list)
+        for trial in listed_trials(space):
+            grouped[space.configuration(trial.values)].append(trial)
+        self._trials = list(grouped.values())
+        self._where = {trial.key: (i, j) for i, each in enumerate(self._trials) for j, trial in enumerate(each)}
+        self._sharing: dict[Hashable, set[int]] = defaultdict(set)  # first stages -> points that have them
+        self._depth: dict[str, int] = {}  # tasks whose scores are known
+        self._rows: list[tuple[int, int, int, float]] = []  # scores: point, part, tasks ahead, score
+        self._shared_rows: set[Hashable] = set()
+        self._issued: dict[str, Trial] = {}
+        self._target: dict[str, int] = {}  # of those: after how many tasks it is decided anew
+        self._open = set(range(len(self._trials)))  # points that lack a result and have not failed
+        self._done: set[int] = set()
+        self._answered: tuple[object, Trial | None] = (None, None)  # what the last answer depended on, and it
+        self._ahead = [0] * len(self._trials)  # epochs until all trials of a point are finished
+        for each in self._trials:
+            for trial in each:
+                self._sharing[trial.prefix].add(self._where[trial.key][0])
+                ledger.read(trial, record.entries)
+        for i, each in enumerate(self._trials):
+            for trial in each:
+                self._read(trial)
+            self._settle(i)
+        prefixes = [tuple(trial.prefix for trial in each) for each in self._trials]
+        self._promises = Promises(space, list(grouped), prefixes, seed)
+
+    def _read(self, trial: Trial) -> None:
+        if (entry := self._record.entries.get(trial.key)) is None:
+            return
+        for finished_tasks, score in sorted(entry.rungs.items()):
+            self._learn(trial, finished_tasks, score)
+        if entry.score is not None:
+            self._learn(trial, len(trial.config.epochs), entry.score)
+
+    def _learn(self, trial: Trial, finished_tasks: int, score: float) -> None:
+        self._depth[trial.key] = max(finished_tasks, self._depth.get(trial.key, 0))
+        if finished_tasks == 1:  # those that share it have one score
+            name = (trial.prefix, *(trial.values[axis] for axis in self._space.selection.per))
+            if name in self._shared_rows:
+                return
+            self._shared_rows.add(name)
+        self._rows.append((*self._where[trial.key], len(trial.config.epochs) - finished_tasks, score))
+
+    def _settle(self, point: int) -> None:
+        """Take down how a point stands."""
+        states = [self._record.status(trial) for trial in self._trials[point]]
+        self._ahead[point] = sum(self._ledger.ahead(trial) for trial in self._trials[point])
+        if "failed" in states:
+            self._open.discard(point)
+        elif all(state == "done" for state in states):
+            self._open.discard(point)
+            self._done.add(point)
+
+    @property
+    def issued(self) -> int:
+        """How many trials `next` gave out that have not come back."""
+        return len(self._issued)
+
+    @property
+    def unfinished(self) -> int:
+        """Trials that have not ended and that the budget lets go on."""
+        able = {each.point for each in self._candidates()} | self._running()
+        return sum(self._record.status(trial) != "done" for point in able for trial in self._trials[point])
+
+    def next(self) -> Trial | Signal:
+        """A trial to start or to continue now."""
+        trial = self._best()
+        if trial is None:
+            return WAIT if self._issued else FINISHED
+        self._issued[trial.key] = trial
+        ready = 1 if self._ledger.finished(trial, 0) else 0
+        self._target[trial.key] = max(ready, self._depth.get(trial.key, 0)) + 1
+        return trial
+
+    def decide(self, trial: Trial, finished_tasks: int, score: float) -> Decision:
+        """Whether the trial goes on after these tasks, or pauses as another promises more."""
+        if finished_tasks > self._depth.get(trial.key, 0):
+            self._learn(trial, finished_tasks, score)
+            self._settle(self._where[trial.key][0])
+        if finished_tasks < self._target[trial.key]:
+            return "continue"  # it was stored
+        del self._issued[trial.key]
+        try:
+            goes_on = self._best() is trial
+        finally:
+            self._issued[trial.key] = trial
+        self._target[trial.key] = finished_tasks + 1
+        return "continue" if goes_on else "pause"
+
+    def stage_ready(self, trial: Trial) -> None:
+        """The trial's first stage is stored now."""
+        for point in self._sharing[trial.prefix]:
+            self._settle(point)
+
+    def finished(self, trial: Trial) -> None:
+        """The trial is done."""
+        score = self._record.entries[trial.key].score
+        assert score is not None
+        self._learn(trial, len(trial.config.epochs), score)
+        self._leave(trial)
+
+    def gave_up(self, trial: Trial) -> None:
+        """The trial ended without a result, for good, or pauses."""
+        self._leave(trial)
+
+    def try_again(self, trial: Trial) -> None:
+        """The trial is pending again."""
+        self._leave(trial)
+
+    def take_back(self, trial: Trial) -> None:
+        """The trial is pending again, unless it came back already."""
+        if trial.key in self._issued:
+            self._leave(trial)
+
+    def _leave(self, trial: Trial) -> None:
+        del self._issued[trial.key], self._target[trial.key]
+        self._settle(self._where[trial.key][0])
+
+    def _running(self) -> set[int]:
+        return {self._where[key][0] for key in self._issued}
+
+    def _best(self) -> Trial | None:
+        """Asked after a task and then for the slot that became free, where nothing has changed."""
+        now = len(self._rows), self._ledger.left, frozenset(self._issued), frozenset(self._open)
+        if self._answered[0] != now:
+            self._answered = now, self._promising()
+        return self._answered[1]
+
+    def _promising(self) -> Trial | None:
+        candidates = self._candidates()
+        if not candidates:
+            return None
+        columns = list(zip(*self._rows, strict=True)) or [(), (), (), ()]
+        of, part, ahead = (np.array(column, dtype=np.int64) for column in columns[:3])
+        known = Scores(of, part, ahead, np.array(columns[3], dtype=np.float64))
+        best = self._promises.best(candidates, known, self._done, self._running(), self._ledger.share_left)
+        return self._of_point(best, self._busy())
+
+    def _candidates(self) -> list[Candidate]:
+        """Points that can go on and be finished within what is left; those that run only if there are no others."""
+        running, busy = self._running(), self._busy()
+        left = self._ledger.left - sum(self._ahead[point] for point in running)
+        others = [i for i in sorted(self._open - running) if self._ahead[i] <= left]
+        found = [Candidate(i, self._ahead[i]) for i in others if self._of_point(i, busy) is not None]
+        if not found:
+            found = [Candidate(i, self._ahead[i]) for i in sorted(running) if self._of_point(i, busy) is not None]
+        fresh = [each for each in found if not self._retried(each.point)]
+        return fresh or found
+
+    def _retried(self, point: int) -> bool:
+        """Whether an attempt failed: it comes after all others, when the cause may have gone."""
+        entries = (self._record.entries.get(trial.key) for trial in self._trials[point])
+        return any(entry is not None and (entry.failures or entry.processes_lost) for entry in entries)
+
+    def _busy(self) -> set[Hashable]:
+        """The stages in the making, which no second trial may train."""
+        if not self._reuse:
+            return set()
+        making = {trial.prefix for trial in self._issued.values() if not self._ledger.finished(trial, 0)}
+        return making | {("whole", trial.whole) for trial in self._issued.values()}
+
+    def _of_point(self, point: int, busy: set[Hashable]) -> Trial | None:
+        """The trial of a point that goes on: the furthest of those whose stages no other trains."""
+        able = [
+            trial
+            for trial in self._trials[point]
+            if trial.key not in self._issued
+            and trial.prefix not in busy
+            and ("whole", trial.whole) not in busy
+            and self._record.status(trial) != "done"
+        ]
+        return max(able, key=lambda trial: self._depth.get(trial.key, 0), default=None)
