@@ -34,9 +34,8 @@ if TYPE_CHECKING:
     from co2l.search.space.space import Space
 
 EXAMPLE = """\
-examples:
+example:
   python -m co2l.tune --space search_spaces/seq_digits.yaml
-  python -m co2l.tune --space search_spaces/seq_cifar10.yaml --plan --on l40s --price 1.20
 Run the same command again to continue. $CO2L_ROOT, _STORE, _STORAGE, _TRACKING_URI and _CLUSTER set defaults.
 exit codes: 0 done, 1 nothing could be selected, 2 wrong input or data, 130 interrupted"""
 

@@ -216,15 +216,16 @@ class RunConfig:
 
     def row_key(self, t: int, probe: str) -> str:
         """The content key of the accuracies that `probe` measures after task `t`."""
+        return self._measured_by(probe, self.stage_key(t))
+
+    def _measured_by(self, probe: str, stage: str) -> str:
         read = self.settings.keyed(self.settings.within({Scope.PROBE}))
-        return _digest(stage=self.stage_key(t), probe=probe, settings=read)
+        return _digest(stage=stage, probe=probe, settings=read)
 
     def keys_in_store(self, probes: Iterable[str]) -> set[str]:
         """The keys of its states, and of all that `probes` may measure after each."""
-        stages, names = self.stage_keys(self.settings.tasks), list(probes)
-        settings = self.settings.within({Scope.PROBE})
-        measured = {_digest(stage=stage, probe=probe, settings=settings) for stage in stages for probe in names}
-        return measured | set(stages)
+        stages = self.stage_keys(self.settings.tasks)
+        return {self._measured_by(probe, stage) for probe in probes for stage in stages} | set(stages)
 
     @property
     def key(self) -> str:

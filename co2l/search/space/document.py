@@ -255,7 +255,8 @@ def shaped(document: object, kind: type[D], source: str) -> D:
 def _first(error: ValidationError, source: str) -> Co2lError:
     """The first thing that is wrong; a misspelled key before the one that is missing because of it."""
     found = min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
-    path = [str(part) for part in found["loc"] if part not in ("values", "range", "int", "float")]
+    key, *below = found["loc"]
+    path = [str(key), *(str(part) for part in below if part not in ("values", "range", "int", "float"))]
     model: type[Part] = PARTS.get(path[0], Document) if len(path) > 1 else Document
     if found["type"] == "extra_forbidden":
         return unknown(
