@@ -81,7 +81,7 @@ def summarise(stored: StoredStudy) -> StudySummary:
 
 
 def described(space: Space, kind: Kind) -> str:
-    return f"{space.method} on {space.benchmark}" + (f", {space.algorithm}" if kind == "search" else "")
+    return f"{space.method_title} on {space.benchmark}" + (f", {space.algorithm}" if kind == "search" else "")
 
 
 def _best(stored: StoredStudy) -> str:
