@@ -222,10 +222,16 @@ class RunConfig:
         read = self.settings.keyed(self.settings.within({Scope.PROBE}))
         return _digest(stage=stage, probe=probe, settings=read)
 
+    @staticmethod
+    def dead_key(stage: str) -> str:
+        """The content key of the share of dead features in a stage's state, which no probe has to do with."""
+        return _digest(stage=stage, measured="dead features")
+
     def keys_in_store(self, probes: Iterable[str]) -> set[str]:
-        """The keys of its states, and of all that `probes` may measure after each."""
+        """The keys of its states, and of all that may be measured after each, by `probes` or without."""
         stages = self.stage_keys(self.settings.tasks)
-        return {self._measured_by(probe, stage) for probe in probes for stage in stages} | set(stages)
+        rows = {self._measured_by(probe, stage) for probe in probes for stage in stages}
+        return rows | {*stages, *map(self.dead_key, stages)}
 
     @property
     def key(self) -> str:

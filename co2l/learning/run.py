@@ -82,8 +82,12 @@ class _Run:
             stored = max((t for t in range(len(self.tasks)) if self.store.has_state(self._key(t))), default=-1)
             for t in range(len(self.tasks)):
                 probes, exporting, trained = self._unmeasured(t), self._unexported(t), 0
-                if probes or exporting or (t > stored and not self._probes(t)):
+                dead = self._dead(t)
+                unwatched = dead is None and self.method.encoder is not None
+                if probes or exporting or unwatched or (t > stored and not self._probes(t)):
                     trained = yield from self._reach(t)
+                if unwatched:
+                    dead = self._watch(t)
                 for probe in probes:
                     yield Evaluating(t, probe)
                     self._evaluate(t, probe)
@@ -91,8 +95,8 @@ class _Run:
                     self._export(t)
                 if t == self.last:
                     self._prune(t)
-                self.dead.append(self._dead(t))
-                yield TaskDone(t, self._row(t), trained, self.dead[t])
+                self.dead.append(dead)
+                yield TaskDone(t, self._row(t), trained, dead)
             yield RunDone(self._result())
 
     def _check_batch_size(self) -> None:
@@ -122,7 +126,6 @@ class _Run:
         self.saver.wait()
         self.store.save_state(self._key(t), self.method.state())
         self.store.delete_state(self._key(t), partial=True)
-        self._watch(t)
         self._prune(t - 1)
         self.at = t
         yield StateSaved(t, self.method.schedule(t).epochs)
@@ -204,14 +207,15 @@ class _Run:
 
     # Evaluation
 
-    def _watch(self, t: int) -> None:
-        """Measure whether the representation collapsed in task `t`, which has just been learned."""
-        if (encoder := self.method.encoder) is not None:
-            share = dead_features(encoder, self._examples(t), self.tasks.benchmark)
-            self.store.save_measurement(self._row_key(t, "dead"), {"dead": share})
+    def _watch(self, t: int) -> float:
+        """Measure whether the representation collapsed in task `t`."""
+        assert self.method.encoder is not None
+        share = dead_features(self.method.encoder, self._examples(t), self.tasks.benchmark)
+        self.store.save_measurement(self._dead_key(t), {"dead": share})
+        return share
 
     def _dead(self, t: int) -> float | None:
-        measured = self.store.load_measurement(self._row_key(t, "dead"))
+        measured = self.store.load_measurement(self._dead_key(t))
         return None if measured is None else float(measured["dead"])
 
     def _probes(self, t: int) -> list[str]:
@@ -283,6 +287,9 @@ class _Run:
 
     def _row_key(self, t: int, probe: str) -> str:
         return f"{self.folder}/{self.config.row_key(t, probe)}"
+
+    def _dead_key(self, t: int) -> str:
+        return f"{self.folder}/{self.config.dead_key(self.keys[t])}"
 
     def _export_key(self, kind: str) -> str:
         return self._row_key(self.last, f"{self.method.final_probe()} {kind}")

@@ -84,7 +84,7 @@ def test_from_search_to_registered_model(tmp_path: Path, undisturbed: Undisturbe
     for arguments, message in (
         (["--study", "smal"], "unknown study 'smal'; did you mean 'small'?"),
         (["--study", "small.test"], "is an evaluation and selects nothing"),
-        (["--study", "small", *SHORTER, "--set", "tau=0.2"], "give this one its own name with --name NEW"),
+        (["--study", "small", *SHORTER, "--set", "tau=0.2"], "use --name NEW, which reuses stored stages"),
     ):
         refused = call_here("co2l.evaluate", *arguments, cwd=tmp_path)
         assert message in refusal_of(refused)

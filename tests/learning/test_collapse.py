@@ -56,6 +56,20 @@ def test_a_run_measures_every_task_and_a_reused_stage_has_the_same(method: str, 
     assert first.as_dict()["dead_features"] == list(first.dead)
 
 
+@pytest.mark.parametrize("lost", ["nothing", "what was measured without a probe"])
+def test_it_is_the_same_whoever_trained_the_stages_and_whatever_was_lost(lost: str, tmp_path: Path) -> None:
+    """Another trial may have other probes, and a killed one may have saved its state and nothing else."""
+    other, config = short("co2l", probe_epochs=3), short("co2l")
+    finish(other, tmp_path / "shared", retain=lambda _: True)
+    if lost != "nothing":
+        for key in other.stage_keys(5):
+            (path,) = (tmp_path / "shared").glob(f"*/{other.dead_key(key)}.json")
+            path.unlink()
+    found, trained = finish(config, tmp_path / "shared", retain=lambda _: True)
+    assert found == finish(config, tmp_path / "alone")[0]
+    assert sum(trained) == 0
+
+
 def test_a_run_whose_features_die_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The third task drives every unit shut; the metric reports it from there on."""
     learn = Finetune.learn

@@ -71,6 +71,7 @@ def files_of(axes: Mapping[str, Any], seed: int, kind: str) -> Iterator[str]:
             yield f"{folder}/{config.stage_key(t)}.state"
             yield f"{folder}/{config.stage_key(t)}.partial"
             yield f"{folder}/{config.row_key(t, 'fast')}.json"
+            yield f"{folder}/{config.dead_key(config.stage_key(t))}.json"
         yield f"{folder}/{config.row_key(last, 'paper')}.json"
         for export in ("classifier", "features"):
             yield f"{folder}/{config.row_key(last, f'paper {export}')}.state"
