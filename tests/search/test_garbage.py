@@ -14,15 +14,18 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_runs import CPU, few_digits, short
 from spaces import finish
 
 from co2l.data.benchmarks import BENCHMARKS
 from co2l.data.streams import Split
 from co2l.errors import Co2lError
-from co2l.learning.methods import configure
+from co2l.learning.methods import METHODS, configure
+from co2l.learning.run import run
 from co2l.learning.store import Store
 from co2l.search.garbage import claim_of, inventory
 from co2l.search.record.lease import driving
+from co2l.search.record.reachable import keys_of
 from co2l.search.record.study import StudyRecord
 from co2l.search.space.evaluation import of_space
 from co2l.search.space.space import Space, parse
@@ -212,3 +215,14 @@ def test_a_study_that_runs_is_not_removed(tmp_path: Path) -> None:
     with driving(storage, "mine"), pytest.raises(Co2lError, match="another search drives this study"):
         remove(where, "mine")
     assert held(tmp_path / "store") == needed
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_everything_that_a_run_stores_is_reachable(method: str, tmp_path: Path) -> None:
+    """By what it really writes, so that a new kind of measurement is not taken for garbage."""
+    store, config = Store(tmp_path), short(method)
+    for _ in run(config, few_digits(), store, device=CPU, exports=store):
+        pass
+    written = [file for file in store.contents() if file.is_ours]
+    assert len(written) > 10
+    assert [file.name for file in written if file.key not in keys_of(config)] == []
