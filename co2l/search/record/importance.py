@@ -6,8 +6,6 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from optuna.importance import FanovaImportanceEvaluator, get_param_importances
-
 from co2l.search.record.entries import Entry
 from co2l.search.record.storage import optuna_study
 from co2l.search.space.document import Value
@@ -24,7 +22,7 @@ def importance(space: Space, entries: Iterable[Entry]) -> dict[str, float]:
     """
     ranked = [name for name in space.axes if name not in given(space)]
     groups: dict[tuple[Value, ...], list[Entry]] = defaultdict(list)
-    for entry in sorted(entries, key=lambda entry: entry.key):  # the same numbers, whichever trial ended first
+    for entry in sorted(entries, key=_described):  # the same numbers, whichever trial ended first
         if entry.status == "done":
             groups[tuple(entry.values[name] for name in given(space))].append(entry)
     shares = [found for group in groups.values() if (found := _shares(space, ranked, group))]
@@ -45,11 +43,18 @@ def described(space: Space) -> str:
     return f"share of the variance of {space.objective} ({EVALUATOR}{within})"
 
 
+def _described(entry: Entry) -> tuple[str, int]:
+    """By what the trial is; its key changes with the program's version."""
+    return str(sorted(entry.values.items())), entry.seed
+
+
 def _shares(space: Space, ranked: list[str], entries: Sequence[Entry]) -> Mapping[str, float]:
     scores = {entry.score for entry in entries}
     points = {tuple(entry.values[name] for name in ranked) for entry in entries}
     if len(scores) < 2 or len(points) < 2:  # scores of one point differ by their seeds
         return {}
+    from optuna.importance import FanovaImportanceEvaluator, get_param_importances  # takes two seconds to load
+
     study = optuna_study(space, entries, ranked)
     try:
         return get_param_importances(study, evaluator=FanovaImportanceEvaluator(seed=0), params=ranked)

@@ -59,7 +59,8 @@ def early_ray(address: str | None, searches: int = 1) -> Iterator[LocalRay | Non
 def _variables() -> dict[str, str]:
     """Of its processes, which import this package from the same files as we do."""
     path = os.pathsep.join([str(Path(__file__).parents[3]), *filter(None, [os.environ.get("PYTHONPATH")])])
-    return {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token(), "PYTHONPATH": path}
+    spared = {"RAY_prestart_worker_first_driver": "0"}  # Tune's actors have an environment of their own: none is used
+    return {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token(), "PYTHONPATH": path, **spared}
 
 
 class LocalRay:

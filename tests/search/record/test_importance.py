@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import statistics
+from dataclasses import replace
 
 import pytest
 from spaces import finish, space_of
@@ -69,3 +71,11 @@ def test_seeds_of_one_point_say_nothing_about_its_axes() -> None:
     for i, trial in enumerate(space.trials()):
         finish(record, trial, float(i))
     assert importance(space, record.entries.values()) == {}
+
+
+def test_neither_keys_nor_the_order_of_trials_matter() -> None:
+    space = space_of(AXES)
+    entries = list(searched(space).entries.values())
+    expected = importance(space, entries)
+    renamed = [replace(entry, key=hashlib.sha256(entry.key.encode()).hexdigest()) for entry in reversed(entries)]
+    assert importance(space, renamed) == expected
