@@ -25,32 +25,38 @@ settings.register_profile("long", max_examples=1000, deadline=None)  # pytest --
 settings.load_profile("short")
 
 pytest_plugins = ["co2l.testing.fixtures"]
-LAYOUTS = {"mnist": "MNIST/raw", "cifar10": "cifar-10-batches-py", "tiny-sample": "tiny-imagenet-200"}
+TINY = "tiny-imagenet-200"
+LAYOUTS = {"mnist": "MNIST/raw", "cifar10": "cifar-10-batches-py", "tiny-sample": TINY}
 torch.set_num_threads(1)  # the networks of the tests are so small that a second thread only waits
 os.environ["OMP_NUM_THREADS"] = "1"  # in the processes that are started from here too
 os.environ["MLFLOW_LOGGING_LEVEL"] = "CRITICAL"  # a command sets these two before it imports MLflow
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a script that starts us with & would have it ignored
 os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112  Ray's name; with its 15 a trial starves beside other tests
+STARTING = {"shared_ray", "server"}  # fixtures
 BUILDER = Path(__file__).resolve().parents[2] / "shared" / "tools" / "get_data.py"
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` selects by marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is in e2e, and run it first: it takes longest, and no process should be left with it in the end."""
+    """Mark what is in e2e or starts Ray or a server, and run it first: it takes longest, and nothing should be left
+    with it in the end."""
     for item in items:
-        if "e2e" in item.path.parts:
+        if "e2e" in item.path.parts or STARTING.intersection(getattr(item, "fixturenames", ())):
             item.add_marker("e2e")
     items.sort(key=lambda item: item.get_closest_marker("e2e") is None)
 
 
 @pytest.fixture(scope="session")
 def shared_ray() -> Iterator[None]:
-    """One Ray for all searches in this process: a command finds it running and leaves it so."""
+    """One Ray for all searches in this process: a command finds it running and leaves it so.
+
+    It runs one trial at a time: a second worker would take longer to start than the few trials of a test.
+    """
     import co2l.search.running.engine as engine  # sets Ray's variables before its import
 
     ray = engine.ray
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+    ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     yield
     ray.shutdown()
 
@@ -114,9 +120,18 @@ def whole_cifar100(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def own_data(small_data: Path, tmp_path: Path) -> Path:
-    """The same, to be changed."""
-    ignore = shutil.ignore_patterns("co2l-cache")
-    return Path(shutil.copytree(small_data, tmp_path / "data", ignore=ignore))
+    """The same, to be changed; but Tiny-ImageNet's thousand files are a link."""
+    copy = Path(shutil.copytree(small_data, tmp_path / "data", ignore=shutil.ignore_patterns("co2l-cache", TINY)))
+    (copy / TINY).symlink_to(small_data / TINY)
+    return copy
+
+
+@pytest.fixture
+def own_tiny_imagenet(own_data: Path, small_data: Path) -> Path:
+    """The same with those files."""
+    (own_data / TINY).unlink()
+    shutil.copytree(small_data / TINY, own_data / TINY)
+    return own_data
 
 
 def write_cifar10(root: Path, rng: np.random.Generator) -> None:
@@ -155,7 +170,7 @@ def write_idx(path: Path, array: np.ndarray) -> None:
 
 def write_tiny_imagenet(root: Path, rng: np.random.Generator) -> None:
     """200 classes, not in alphabetical order, with 4 training images and 1 test image; every third is gray."""
-    folder = root / "tiny-imagenet-200"
+    folder = root / TINY
     (folder / "val" / "images").mkdir(parents=True)
     wnids = [f"n{number:08d}" for number in rng.permutation(200) * 7]
     (folder / "wnids.txt").write_text("".join(f"{wnid}\n" for wnid in wnids))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import re
+import shlex
 import subprocess
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from commands import call_here
 
+from co2l.imports import active, drop
 from co2l.search.algorithms.registry import ALGORITHMS
 from co2l.search.space.document import PARTS, Document
 
@@ -81,31 +83,35 @@ def test_users_read_plain_english(path: Path) -> None:
 RUNNABLE = [path for path in DOCUMENTS if any("runnable" in mark for _, mark, _ in blocks(path))]
 
 
-@pytest.mark.e2e
+@pytest.fixture
+def _imports_end() -> Iterator[None]:
+    yield
+    for each in active():
+        drop(each.top)
+
+
 @pytest.mark.timeout(1800)
+@pytest.mark.usefixtures("shared_ray", "_imports_end")
 @pytest.mark.parametrize("path", RUNNABLE, ids=lambda path: str(path.relative_to(ROOT)))
 def test_runnable_blocks_run(path: Path, tmp_path: Path) -> None:
     """In a folder with the search spaces and the files that the document says to save, one after the other."""
     (tmp_path / "search_spaces").symlink_to(ROOT / "search_spaces")
-    environment = {
-        **os.environ,
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]),
-        "OMP_NUM_THREADS": "1",
-    }
     for _, mark, text in blocks(path):
         if mark.startswith("file="):
             (tmp_path / mark.removeprefix("file=")).write_text(text, encoding="utf-8")
         elif mark == "runnable":
-            done = subprocess.run(
-                ["bash", "-euo", "pipefail", "-c", text],
-                cwd=tmp_path,
-                env=environment,
-                capture_output=True,
-                text=True,
-                timeout=1200,
-            )
-            assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
+            for line in text.splitlines():
+                done = ran(line, tmp_path)
+                assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
+
+
+def ran(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """What a shell would do with it; our own commands run in this process, beside the Ray that it has."""
+    words = shlex.split(line)
+    if words[:2] == ["python", "-m"]:
+        module = words[2] if words[2] != "co2l.testing" else "co2l.testing.__main__"
+        return call_here(module, *words[3:], cwd=folder)
+    return subprocess.run(["bash", "-c", line], cwd=folder, capture_output=True, text=True, check=False)
 
 
 def test_the_lines_that_a_plug_in_takes_are_counted() -> None:

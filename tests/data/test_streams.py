@@ -139,13 +139,13 @@ def test_a_search_needs_no_test_file(name: str, root: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("name", ["seq_cifar10", "seq_tiny_imagenet", "r_mnist"])
-def test_deleting_the_test_files_does_not_disturb_a_search(name: str, own_data: Path) -> None:
-    before = open_stream(name, split=SEARCH, seed=1, data=own_data)
+def test_deleting_the_test_files_does_not_disturb_a_search(name: str, own_tiny_imagenet: Path) -> None:
+    before = open_stream(name, split=SEARCH, seed=1, data=own_tiny_imagenet)
     for pattern in TEST_FILES:
-        for path in own_data.glob(pattern):
+        for path in own_tiny_imagenet.glob(pattern):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
-    assert_same_streams(before, open_stream(name, split=SEARCH, seed=1, data=own_data))
-    assert not list(own_data.glob("co2l-cache/*-test-*"))
+    assert_same_streams(before, open_stream(name, split=SEARCH, seed=1, data=own_tiny_imagenet))
+    assert not list(own_tiny_imagenet.glob("co2l-cache/*-test-*"))
 
 
 def test_only_an_evaluation_shows_the_test_set(name: str, small_data: Path) -> None:

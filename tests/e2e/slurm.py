@@ -73,7 +73,6 @@ class Slurm:
             "PYTHONPATH": str(Path(__file__).parents[2]),
             "SLURM_CONF": str(folder / "slurm.conf"),
             "OMP_NUM_THREADS": "1",
-            "PYTHONDONTWRITEBYTECODE": "1",
         }
         self.daemons: list[subprocess.Popen[bytes]] = []
 

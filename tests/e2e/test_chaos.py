@@ -24,7 +24,7 @@ from searches import SPACE, TASKS, Undisturbed, check_complete, driven, runs, sc
 from co2l.learning.store import Store
 
 PATIENCE = 400.0  # seconds, on a machine with much else to do
-KILLS = int(os.environ.get("CO2L_KILLS", "3"))  # a whole Ray, or a worker's imports, are paid for each
+KILLS = int(os.environ.get("CO2L_KILLS", "2"))  # a whole Ray, or a worker's imports, are paid for each
 pytestmark = pytest.mark.timeout(1800)
 
 

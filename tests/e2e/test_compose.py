@@ -111,6 +111,7 @@ def test_every_service_starts_and_a_search_runs(composed: Composed) -> None:
     start_postgres(composed)
     for name in ("mlflow", "head"):
         composed.start(name)
+    for name in ("mlflow", "head"):
         wait_for(lambda name=name: composed.healthy(name), PATIENCE)  # type: ignore[misc]
     composed.start("worker")
     submitted = composed.call(composed.command("tune", "--space", "small.yaml", "--submit"))

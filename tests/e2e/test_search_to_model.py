@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from commands import call, call_here, environment, refusal_of
+from commands import call_here, environment, refusal_of
 from mlflow import MlflowClient
 from searches import Undisturbed, copy_database, scores
 
@@ -34,6 +34,7 @@ print(sum(accuracies) / 5)
 """
 
 
+pytestmark = pytest.mark.usefixtures("shared_ray")
 SHORTER = ["--set", "E_0=3", "--set", "E_t=2"]
 
 
@@ -42,7 +43,7 @@ def test_from_search_to_registered_model(tmp_path: Path, undisturbed: Undisturbe
     for name in ("study.db", "mlflow.db"):
         copy_database(undisturbed.root / name, tmp_path / "runs" / name)
     for _ in range(2):  # the second time it is answered from the record
-        done = call("co2l.evaluate", "--study", "small", "--seeds", "2", *SHORTER, "--json", cwd=tmp_path)
+        done = call_here("co2l.evaluate", "--study", "small", "--seeds", "2", *SHORTER, "--json", cwd=tmp_path)
         assert done.returncode == 0, done.stderr
     chosen = {each["settings"]["buffer_size"]: each["settings"] for each in undisturbed.outcome["selected"]}
     tested = json.loads(done.stdout)["tested"]
@@ -99,7 +100,7 @@ def test_all_but_an_evaluation_is_the_same_without_test_data(tmp_path: Path, own
     data = ["--data", str(own_data)]
 
     def called(*command: str) -> str:
-        done = call(*command, *data, cwd=tmp_path)
+        done = call_here(*command, *data, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

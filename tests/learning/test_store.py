@@ -404,6 +404,7 @@ def write_for_ever(root: str, first: int, step: int, ready: Any) -> None:
         ready.set()
 
 
+@pytest.mark.e2e
 def test_a_killed_writer_leaves_the_old_or_the_new_state(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     store, unfinished = Store(tmp_path), tmp_path / "unfinished"
     delays, killed_inside = random.Random(0), 0

@@ -54,37 +54,37 @@ def test_gray_images_have_three_equal_channels(root: Path) -> None:
 
 
 @pytest.mark.parametrize("part", ["train", "test"])
-def test_tiny_imagenets_archive_equals_its_folder(own_data: Path, part: str) -> None:
-    folder = load("tiny_imagenet", part, own_data)
-    shutil.make_archive(str(own_data / FOLDER), "zip", own_data, FOLDER)
-    shutil.rmtree(own_data / FOLDER)
-    assert load("tiny_imagenet", part, own_data).fingerprint == folder.fingerprint
+def test_tiny_imagenets_archive_equals_its_folder(own_tiny_imagenet: Path, part: str) -> None:
+    folder = load("tiny_imagenet", part, own_tiny_imagenet)
+    shutil.make_archive(str(own_tiny_imagenet / FOLDER), "zip", own_tiny_imagenet, FOLDER)
+    shutil.rmtree(own_tiny_imagenet / FOLDER)
+    assert load("tiny_imagenet", part, own_tiny_imagenet).fingerprint == folder.fingerprint
 
 
-def test_missing_tiny_imagenet_says_what_where_and_what_to_do(own_data: Path) -> None:
-    shutil.rmtree(own_data / FOLDER / "val")
-    assert "Tiny-ImageNet is missing (val/val_annotations.txt)" in failure("tiny_imagenet", "test", own_data)
-    shutil.rmtree(own_data / FOLDER)
-    line = failure("tiny_imagenet", "train", own_data)
-    assert line.startswith(f"{own_data / FOLDER}: Tiny-ImageNet is missing")
+def test_missing_tiny_imagenet_says_what_where_and_what_to_do(own_tiny_imagenet: Path) -> None:
+    shutil.rmtree(own_tiny_imagenet / FOLDER / "val")
+    assert "Tiny-ImageNet is missing (val/val_annotations.txt)" in failure("tiny_imagenet", "test", own_tiny_imagenet)
+    shutil.rmtree(own_tiny_imagenet / FOLDER)
+    line = failure("tiny_imagenet", "train", own_tiny_imagenet)
+    assert line.startswith(f"{own_tiny_imagenet / FOLDER}: Tiny-ImageNet is missing")
     assert "--data / CO2L_DATA" in line
 
 
 @pytest.mark.parametrize("damage", [cut, scribble])
-def test_a_damaged_file_is_named(own_data: Path, damage: Callable[[Path], None]) -> None:
-    file = sorted((own_data / FOLDER).glob("train/*/images/*_2.JPEG"))[0]
+def test_a_damaged_file_is_named(own_tiny_imagenet: Path, damage: Callable[[Path], None]) -> None:
+    file = sorted((own_tiny_imagenet / FOLDER).glob("train/*/images/*_2.JPEG"))[0]
     damage(file)
-    assert failure("tiny_imagenet", "train", own_data).startswith(f"{file}: not ")
+    assert failure("tiny_imagenet", "train", own_tiny_imagenet).startswith(f"{file}: not ")
 
 
 @pytest.mark.parametrize("damage", [cut, scribble])
-def test_a_damaged_archive_is_named(own_data: Path, damage: Callable[[Path], None]) -> None:
-    archive = Path(shutil.make_archive(str(own_data / FOLDER), "zip", own_data, FOLDER))
-    shutil.rmtree(own_data / FOLDER)
+def test_a_damaged_archive_is_named(own_tiny_imagenet: Path, damage: Callable[[Path], None]) -> None:
+    archive = Path(shutil.make_archive(str(own_tiny_imagenet / FOLDER), "zip", own_tiny_imagenet, FOLDER))
+    shutil.rmtree(own_tiny_imagenet / FOLDER)
     damage(archive)
-    assert failure("tiny_imagenet", "train", own_data).startswith(f"{archive}: not ")
+    assert failure("tiny_imagenet", "train", own_tiny_imagenet).startswith(f"{archive}: not ")
 
 
-def test_a_partly_unpacked_tiny_imagenet_is_refused(own_data: Path) -> None:
-    sorted((own_data / FOLDER).glob("train/*/images/*_2.JPEG"))[0].unlink()
-    assert "3 to 4 images each" in failure("tiny_imagenet", "train", own_data)
+def test_a_partly_unpacked_tiny_imagenet_is_refused(own_tiny_imagenet: Path) -> None:
+    sorted((own_tiny_imagenet / FOLDER).glob("train/*/images/*_2.JPEG"))[0].unlink()
+    assert "3 to 4 images each" in failure("tiny_imagenet", "train", own_tiny_imagenet)
