@@ -17,6 +17,8 @@ import fake_device  # noqa: F401  before anything computes a gradient
 import numpy as np
 import pytest
 import torch
+from alembic.config import Config
+from alembic.script import ScriptDirectory
 from hypothesis import settings
 from PIL import Image
 
@@ -35,6 +37,20 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # a script that starts
 os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112  Ray's name; with its 15 a trial starves beside other tests
 STARTING = {"shared_ray", "server"}  # fixtures
 BUILDER = Path(__file__).resolve().parents[2] / "shared" / "tools" / "get_data.py"
+
+
+_read_scripts, _scripts = ScriptDirectory.from_config, dict[str | None, ScriptDirectory]()
+
+
+def _read_once(config: Config) -> ScriptDirectory:
+    location = config.get_main_option("script_location")
+    if location not in _scripts:
+        _scripts[location] = _read_scripts(config)
+    return _scripts[location]
+
+
+# Optuna and MLflow read all their migrations for every database that they open: a tenth of a second, hundreds of times
+ScriptDirectory.from_config = staticmethod(_read_once)  # type: ignore[method-assign, assignment]
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` selects by marks
