@@ -39,9 +39,8 @@ from co2l.search.space.forecast import seconds
 NO_CUDA = "no CUDA: not run"
 TOLERANCE = 0.15  # of the estimate of memory
 SLOWEST = 0.5  # of the bare model's speed: below, something stands in the way
-SETTINGS = {"E_0": 1, "E_t": 1, "batch_size": 64, "buffer_size": 50, "matrix_probe": "none", "probe_epochs": 1}
+SETTINGS = {"E_0": 1, "E_t": 4, "batch_size": 64, "buffer_size": 50, "matrix_probe": "none", "probe_epochs": 1}
 NETWORKS: dict[str, dict[str, Any]] = {"digits_conv": {}, "resnet18": {"encoder": "resnet18", "width": 16}}
-STEPS_UNTIL_KILLED = 3  # after the first state of the second task was saved
 ROUNDS, SECONDS = 3, 0.6  # of each contender
 
 
@@ -138,11 +137,11 @@ def killed_run(config: RunConfig, folder: str, device: str) -> bool:
 
 
 def _until_killed(config: RunConfig, folder: str, device: str) -> None:
-    saved, taken = False, 0
+    saved = 0  # the task in whose middle a state was saved, in the background
     for event in _run(config, folder, choose_device(device)):
-        saved = saved or (isinstance(event, StateSaved) and event.task == 1)  # in the background: it takes its time
-        taken += saved and isinstance(event, StepDone)
-        if taken == STEPS_UNTIL_KILLED:
+        if isinstance(event, StateSaved) and event.epoch < config.epochs[event.task]:
+            saved = event.task
+        if isinstance(event, StepDone) and event.task == saved > 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
 

@@ -30,7 +30,7 @@ def brief(monkeypatch: pytest.MonkeyPatch) -> None:
         taken = 0
         for event in selftest._run(config, folder, torch.device(device)):
             taken += isinstance(event, StepDone) and event.task == 1
-            if taken == selftest.STEPS_UNTIL_KILLED:
+            if taken == 3:
                 return True
         return False
 
