@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from co2l.search.tracking import runs
+from co2l.search.tracking.connection import connect
 
 
 class Server:
@@ -75,5 +75,5 @@ def file_uri(folder: Path) -> str:
 def empty_database() -> bytes:
     """A database with MLflow's tables, which take seconds to make."""
     with tempfile.TemporaryDirectory() as folder:
-        runs.connect(f"sqlite:///{folder}/empty.db").search_experiments()
+        connect(f"sqlite:///{folder}/empty.db").search_experiments()
         return (Path(folder) / "empty.db").read_bytes()

@@ -44,7 +44,12 @@ ENGINES = {
         "search/record/storage.py",
         "search/record/study.py",
     },
-    "mlflow": {"search/tracking/runs.py", "search/tracking/models.py", "search/tracking/upkeep.py"},
+    "mlflow": {
+        "search/tracking/connection.py",
+        "search/tracking/models.py",
+        "search/tracking/runs.py",
+        "search/tracking/upkeep.py",
+    },
 }
 
 

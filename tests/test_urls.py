@@ -13,8 +13,8 @@ from mlflow_server import empty_database
 
 from co2l.errors import Co2lError, without_passwords
 from co2l.search.record.storage import connect
-from co2l.search.tracking.runs import connect as connect_tracking
-from co2l.search.tracking.runs import database_of
+from co2l.search.tracking.connection import connect as connect_tracking
+from co2l.search.tracking.connection import database_of
 from co2l.urls import check_tracking_uri, database_url, sqlite_file, sqlite_url
 
 ODD = ["a?b", "a%20b%", "a#b", "a b", "a{b}", "a@b:c", "größe"]

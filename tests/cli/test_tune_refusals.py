@@ -13,7 +13,7 @@ from mlflow_server import file_uri
 
 from co2l.search.record.study import StudyRecord
 from co2l.search.space.space import load
-from co2l.search.tracking import runs
+from co2l.search.tracking import connection
 
 SPACE = {"benchmark": "seq_digits", "axes": {"kappa": [0.1, 0.2]}}
 
@@ -53,7 +53,7 @@ def test_where_nobody_answers(flag: str, value: str, said: str, folder: Path) ->
 @pytest.mark.parametrize("name", ["study.db", "mlflow.db"])
 def test_a_locked_database(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(StudyRecord.open.__kwdefaults__, "wait", 0.2)  # seconds, as the next
-    monkeypatch.setattr(runs, "LOCK_SECONDS", 0.2)
+    monkeypatch.setattr(connection, "LOCK_SECONDS", 0.2)
     with sqlite3.connect(folder / "runs" / name) as lock:
         lock.execute("create table something (number)")
         lock.commit()

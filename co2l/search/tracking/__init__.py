@@ -26,10 +26,11 @@ from co2l.search.selection.seeds import SeedSummary
 from co2l.search.space.naming import named
 from co2l.search.space.space import Space, Trial
 from co2l.search.tracking import operations
+from co2l.search.tracking.connection import check, database_of
 from co2l.search.tracking.operations import rounded
 from co2l.search.tracking.outbox import Outbox, code, line
 from co2l.search.tracking.pages import evaluation_note, model_note, search_note, version_note
-from co2l.search.tracking.runs import TrackedStudy, check, database_of, leave_report
+from co2l.search.tracking.runs import TrackedStudy, leave_report
 
 OPEN_SECONDS = 60
 _log = logging.getLogger(__name__)

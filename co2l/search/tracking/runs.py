@@ -1,30 +1,25 @@
-"""The runs of one study in MLflow; only this module and `models` import it."""
+"""The runs of one study in MLflow, and those of reports."""
 
 from __future__ import annotations
 
 import base64
 import json
-import os
-import shutil
-import sqlite3
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from co2l.errors import Co2lError, url_shown
+from co2l.errors import Co2lError
 from co2l.learning.metrics import probe_title
 from co2l.search.record.entries import Entry, Status
 from co2l.search.running.private_folder import private_folder
 from co2l.search.space.space import Space
+from co2l.search.tracking.connection import artifacts_of, connect
 from co2l.search.tracking.models import register
 from co2l.search.tracking.operations import Operation, Point, missing
 from co2l.search.tracking.outbox import code
 from co2l.search.tracking.pages import SELECTED, STAR, resolved, study_params, table_address, view_tag
 from co2l.search.tracking.provenance import provenance
-from co2l.search.tracking.relocation import artifacts_beside, relocate
-from co2l.urls import sqlite_file, sqlite_url
 
 if TYPE_CHECKING:  # it takes seconds to import, which the background thread does
     from mlflow import MlflowClient
@@ -39,7 +34,6 @@ RUN_STATUS: dict[Status, str] = {  # of a trial and of a whole study, in MLflow'
     "failed": "FAILED",
 }
 REPORTS = "co2l/reports"  # the experiment of all reports
-REQUEST_SECONDS, LOCK_SECONDS = 10, 5
 BATCH = 900  # metrics in one request; MLflow takes 1000 of everything
 
 
@@ -116,7 +110,7 @@ class TrackedStudy:
         if experiment is not None and experiment.lifecycle_stage == "deleted":
             raise Co2lError(f"the experiment '{name}' is deleted", fix="restore it with: mlflow experiments restore")
         self.experiment = (
-            experiment.experiment_id if experiment else self.client.create_experiment(name, _artifacts(self.uri))
+            experiment.experiment_id if experiment else self.client.create_experiment(name, artifacts_of(self.uri))
         )
         tags = {"co2l.kind": self.kind, "co2l.study": self.study, "co2l.space": self.identity}
         studies = self._search(f"tags.`co2l.kind` = '{self.kind}'")
@@ -280,7 +274,7 @@ def leave_report(uri: str, name: str, tags: Mapping[str, str], files: Mapping[st
     """The files as artifacts of the run `name` among the reports; the same name again replaces them."""
     client = connect(uri)
     known = client.get_experiment_by_name(REPORTS)
-    experiment = known.experiment_id if known else client.create_experiment(REPORTS, _artifacts(uri))
+    experiment = known.experiment_id if known else client.create_experiment(REPORTS, artifacts_of(uri))
     marked = {"co2l.kind": "report", "co2l.report": name}
     condition = " and ".join(f"tags.`{key}` = '{value}'" for key, value in marked.items())
     found = client.search_runs([experiment], condition, max_results=1)
@@ -289,63 +283,3 @@ def leave_report(uri: str, name: str, tags: Mapping[str, str], files: Mapping[st
         client.set_tag(run.info.run_id, key, value)
     upload(client, run.info.run_id, files)
     client.set_terminated(run.info.run_id)
-
-
-def connect(uri: str) -> MlflowClient:
-    """A client that asks once: MLflow's own repetitions would create a second run when a reply is lost."""
-    os.environ["MLFLOW_HTTP_REQUEST_MAX_RETRIES"] = "0"
-    os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", str(REQUEST_SECONDS))
-    os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")  # the driver's progress is there
-    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
-    os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "CRITICAL")  # what goes wrong is told once, by us
-    from mlflow import MlflowClient
-
-    if uri.startswith("sqlite:") and _is_new(database := database_of(uri)):
-        with private_folder() as folder:  # a driver killed here leaves no half database
-            MlflowClient(sqlite_url(folder.path / "new.db")).search_experiments(max_results=1)
-            copy = database.with_name(f".{database.name}-{os.getpid()}")
-            shutil.copyfile(folder.path / "new.db", copy)
-        copy.replace(database) if _is_new(database) else copy.unlink()
-    if uri.startswith("sqlite:"):
-        relocate(database_of(uri), LOCK_SECONDS)
-    if "%" in uri:  # by the plain name MLflow would make a folder that is called as the path is written in the URL
-        uri = uri.replace("sqlite:", "sqlite+pysqlite:", 1)
-    return MlflowClient(uri)
-
-
-def _artifacts(uri: str) -> str | None:
-    """Where a new experiment has its artifacts; a server says so itself."""
-    return artifacts_beside(database_of(uri)) if uri.startswith("sqlite:") else None
-
-
-def database_of(uri: str) -> Path:
-    if (file := sqlite_file(uri)) is None:
-        raise Co2lError(
-            f"'{url_shown(uri)}' names no file",
-            where="--tracking-uri",
-            fix="write for example sqlite:///runs/mlflow.db",
-        )
-    return file
-
-
-def _is_new(database: Path) -> bool:
-    return not database.exists() or database.stat().st_size == 0
-
-
-def check(database: Path) -> bool:
-    """Whether the database is still to be made; an error if it cannot be written (MLflow would wait for minutes)."""
-    try:
-        database.parent.mkdir(parents=True, exist_ok=True)
-        if _is_new(database):
-            database.touch()
-            return True
-        connection = sqlite3.connect(database, timeout=LOCK_SECONDS, isolation_level=None)
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-            connection.execute("ROLLBACK")
-        finally:
-            connection.close()
-    except (OSError, sqlite3.Error) as error:
-        fix = "end what holds it" if "locked" in str(error) else "give another file with --tracking-uri"
-        raise Co2lError(f"the tracking database cannot be used ({error})", where=str(database), fix=fix) from None
-    return False

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from co2l.errors import Co2lError
 from co2l.search.tracking import cannot_open
-from co2l.search.tracking.runs import KINDS, connect, database_of
+from co2l.search.tracking.connection import connect, database_of
+from co2l.search.tracking.runs import KINDS
 
 if TYPE_CHECKING:  # it takes seconds to import
     from mlflow import MlflowClient

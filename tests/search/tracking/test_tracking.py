@@ -33,7 +33,7 @@ from co2l.search.selection.rule import Selected
 from co2l.search.selection.seeds import SeedSummary
 from co2l.search.space.evaluation import Evaluation
 from co2l.search.space.space import Space, Trial, parse
-from co2l.search.tracking import Tracker, outbox, pages
+from co2l.search.tracking import Tracker, connection, outbox, pages
 from co2l.search.tracking import runs as mlflow_runs
 from co2l.search.tracking.figures import accuracy_matrix, png
 
@@ -355,7 +355,7 @@ def test_what_a_killed_driver_told_arrives_later(
         from pathlib import Path
         from co2l.search.running.reports import Report
         from co2l.search.space.space import parse
-        from co2l.search.tracking import Tracker, outbox, runs as mlflow_runs
+        from co2l.search.tracking import Tracker
         told = threading.Event()
         shutil.copyfile = lambda new, _: told.wait() and print(new, flush=True) or os.kill(os.getpid(), signal.SIGKILL)
         axes = {{"eta": [0.1, 0.5], "kappa": [0.1, 0.2], "buffer_size": [50, 100]}}
@@ -450,7 +450,7 @@ def test_what_cannot_be_opened_says_so(
 def test_a_locked_database_says_so(
     opened: Callable[..., Tracker], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mlflow_runs, "LOCK_SECONDS", 0.1)
+    monkeypatch.setattr(connection, "LOCK_SECONDS", 0.1)
     uri = file_uri(tmp_path)
     holder = sqlite3.connect(tmp_path / "mlflow.db")
     holder.execute("BEGIN EXCLUSIVE")
