@@ -174,7 +174,6 @@ def _drive(
     watcher.doing("opening the data, the study and MLflow", checking=True)
     options.root.mkdir(parents=True, exist_ok=True)
     store = Store(options.store)
-    store.check()
     store.claim(claim_of(store, options.claimed))
     if options.address is None:  # a cluster's data are on its workers
         space.any_trial().config.open_stream(options.data)
