@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from typing import Any
+
+from co2l import plugins
+from co2l.data.benchmarks import BENCHMARKS
+from co2l.learning.methods import METHODS
+
+SPACE: dict[str, Any] = {
+    "benchmark": "stripes",
+    "method": "weighted",
+    "settings": {"epochs": 3, "buffer_size": 20},
+    "axes": {"weight": [0.5, 1.0]},
+}
 
 METHOD = '''\
 """ER whose replayed examples have a weight."""
@@ -65,11 +78,14 @@ STRIPES = Benchmark(
     examples=160,
 )
 '''
-REGISTERED = """
-from co2l.data.benchmarks import BENCHMARKS
+REGISTER_METHOD = """
 from co2l.learning.methods import METHODS
 
 METHODS.register("weighted", Weighted)
+"""
+REGISTER_BENCHMARK = """
+from co2l.data.benchmarks import BENCHMARKS
+
 BENCHMARKS.register("stripes", STRIPES)
 """
 
@@ -77,21 +93,40 @@ BENCHMARKS.register("stripes", STRIPES)
 def write_file(folder: Path, name: str = "own.py") -> Path:
     """Both in one file for --import."""
     benchmark = BENCHMARK.partition("\n\n")[2]  # a file has one docstring
-    (folder / name).write_text(METHOD + "\n\n" + benchmark + REGISTERED, encoding="utf-8")
-    return folder / name
+    return _written(folder / name, METHOD + "\n\n" + benchmark + REGISTER_METHOD + REGISTER_BENCHMARK)
 
 
-def write_package(folder: Path, name: str = "their-plugins", version: str = "1.0") -> Path:
-    """Both as an installed package: below `folder`, which has to be on Python's path."""
-    module = name.replace("-", "_")
-    (folder / module).mkdir(parents=True)
-    (folder / module / "__init__.py").write_text("", encoding="utf-8")
-    (folder / module / "weighted.py").write_text(METHOD, encoding="utf-8")
-    (folder / module / "stripes.py").write_text(BENCHMARK, encoding="utf-8")
-    info = folder / f"{module}-{version}.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n", encoding="utf-8")
-    points = f"[co2l.methods]\nweighted = {module}.weighted:Weighted\n"
-    points += f"[co2l.benchmarks]\nstripes = {module}.stripes:STRIPES\n"
-    (info / "entry_points.txt").write_text(points, encoding="utf-8")
+def write_benchmark(folder: Path) -> Path:
+    """The benchmark alone in a file for --import."""
+    return _written(folder / "stripes.py", BENCHMARK + REGISTER_BENCHMARK)
+
+
+def write_package(folder: Path, *, benchmark: bool = True) -> Path:
+    """Both, or the method alone, as an installed package: below `folder`, which has to be on Python's path."""
+    module, info = folder / "their_plugins", folder / "their_plugins-1.0.dist-info"
+    for each in (module, info):
+        each.mkdir(parents=True)
+    _written(module / "__init__.py", "")
+    _written(module / "weighted.py", METHOD)
+    points = "[co2l.methods]\nweighted = their_plugins.weighted:Weighted\n"
+    if benchmark:
+        _written(module / "stripes.py", BENCHMARK)
+        points += "[co2l.benchmarks]\nstripes = their_plugins.stripes:STRIPES\n"
+    _written(info / "METADATA", "Metadata-Version: 2.1\nName: their-plugins\nVersion: 1.0\n")
+    _written(info / "entry_points.txt", points)
     return folder
+
+
+def forget() -> None:
+    """The package is looked for again, wherever Python's path leads now."""
+    plugins.installed.cache_clear()
+    plugins._installed_plugin.cache_clear()
+    for registry, name in ((METHODS, "weighted"), (BENCHMARKS, "stripes")):
+        registry.forget(name)
+    for module in [name for name in sys.modules if name.partition(".")[0] == "their_plugins"]:
+        del sys.modules[module]
+
+
+def _written(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path

@@ -13,23 +13,22 @@ from typing import Any
 
 import pytest
 import yaml
-from commands import call, call_here, environment, refusal_of
+from commands import call_here, environment, refusal_of
 from mlflow_server import file_uri, wait_for
-from own_plugins import write_file, write_package
+from own_plugins import SPACE, forget, write_file, write_package
 from searches import scores
 
-from co2l import plugins
-from co2l.data.benchmarks import BENCHMARKS
 from co2l.imports import active, drop
-from co2l.learning.methods import METHODS
 
+REPOSITORY = Path(__file__).parents[2]
 PATIENCE = 400.0  # seconds, on a machine with much else to do
-SPACE: dict[str, Any] = {
-    "benchmark": "stripes",
-    "method": "weighted",
-    "settings": {"epochs": 3, "buffer_size": 20},
-    "axes": {"weight": [0.5, 1.0]},
-}
+SELECTED = ["--study", "mine", "--seeds", "1"]
+# both commands in one Python, which imports what they need only once
+CONTINUED = f"""
+import sys
+from co2l import evaluate, tune
+sys.exit(tune.main(["--space", "mine.yaml"]) or evaluate.main({SELECTED}))
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -37,9 +36,7 @@ def _nothing_stays() -> Iterator[None]:
     yield
     for each in active():
         drop(each.top)
-    plugins.installed.cache_clear()
-    for registry, name in ((METHODS, "weighted"), (BENCHMARKS, "stripes")):
-        registry.forget(name)
+    forget()
 
 
 def write_space(folder: Path, **keys: Any) -> None:
@@ -59,17 +56,27 @@ def by_weight(root: Path) -> list[tuple[float, str]]:
     return sorted((result["score"], result["weights"]) for result in scores(root).values())
 
 
+def check_report(folder: Path) -> None:
+    """What was evaluated has its own row and table."""
+    report = (folder / "runs" / "report" / "report.md").read_text()
+    assert "weighted (not in the paper)" in report
+    assert "Table 1 on `stripes`" in report
+    assert "failed (" not in report
+
+
 @pytest.fixture(scope="module")
 def imported(tmp_path_factory: pytest.TempPathFactory, shared_ray: None) -> Path:
-    """A folder with a space that imports a file, searched."""
+    """A folder with a space that imports a file, searched and evaluated."""
     folder = tmp_path_factory.mktemp("imported")
     write_file(folder)
     write_space(folder, imports=["own.py"])
     commanded(folder, "tune", "--space", "mine.yaml")
+    commanded(folder, "evaluate", "--import", "own.py", *SELECTED)
     return folder
 
 
 def test_a_file_is_trained_searched_evaluated_and_reported(imported: Path) -> None:
+    assert len(by_weight(imported / "runs")) == 2 + 1
     given = ["--import", "own.py"]
     settings = ["--set", "epochs=3", "--set", "buffer_size=20", "--set", "weight=0.5"]
     trained = commanded(
@@ -78,12 +85,8 @@ def test_a_file_is_trained_searched_evaluated_and_reported(imported: Path) -> No
     alone = json.loads(trained)
     found = scores(imported / "runs")
     assert alone["result"]["weights"] == found[alone["key"]]["weights"]
-    commanded(imported, "evaluate", *given, "--study", "mine", "--seeds", "2")
     commanded(imported, "report", *given)
-    report = (imported / "runs" / "report" / "report.md").read_text()
-    assert "weighted (not in the paper)" in report
-    assert "Table 1 on `stripes`" in report
-    assert "failed (" not in report
+    check_report(imported)
 
 
 def test_without_the_import_everything_says_what_is_missing(imported: Path) -> None:
@@ -110,7 +113,7 @@ def test_a_worker_without_the_package_names_it_once(
     tmp_path: Path, shared_ray: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(write_package(tmp_path / "site")))  # here, but not in Ray's processes
-    plugins.installed.cache_clear()
+    forget()
     write_space(tmp_path)
     done = call_here("co2l.tune", "--space", "mine.yaml", cwd=tmp_path)
     assert done.returncode == 2
@@ -119,22 +122,48 @@ def test_a_worker_without_the_package_names_it_once(
     assert "install the same co2l, with the same plug-ins, on every node" in line
 
 
-def test_a_package_is_searched_and_continued_after_a_kill(tmp_path: Path, imported: Path) -> None:
-    """In processes of its own that find it where packages are installed; the same bits as the file's."""
-    site = write_package(tmp_path / "site")
-    write_space(tmp_path)
-    found = {"PYTHONPATH": str(site)}
+@pytest.fixture(scope="module")
+def packaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a package in `site`, searched by processes that find it as an installed one, one of them killed."""
+    folder = tmp_path_factory.mktemp("packaged")
+    site = write_package(folder / "site")
+    write_space(folder)
+    found = {"PYTHONPATH": f"{site}:{REPOSITORY}"}
     words = [sys.executable, "-m", "co2l.tune", "--space", "mine.yaml", "--save-every", "0.05", "--max-concurrent", "1"]
-    with (tmp_path / "log").open("w") as log:
-        process = subprocess.Popen(words, cwd=tmp_path, env=environment(**found), stdout=log, stderr=log)
-        wait_for(lambda: process.poll() is not None or bool(list((tmp_path / "runs").glob("store/*/*"))), PATIENCE)
-        assert process.poll() is None, (tmp_path / "log").read_text()
+    with (folder / "log").open("w") as log:
+        process = subprocess.Popen(words, cwd=folder, env=environment(**found), stdout=log, stderr=log)
+        wait_for(lambda: process.poll() is not None or bool(list((folder / "runs").glob("store/*/*"))), PATIENCE)
+        assert process.poll() is None, (folder / "log").read_text()
         process.send_signal(signal.SIGKILL)
         process.wait()
     time.sleep(1)
-    done = call("co2l.tune", "--space", "mine.yaml", cwd=tmp_path, **found)
+    again = [sys.executable, "-c", CONTINUED]
+    done = subprocess.run(again, cwd=folder, env=environment(**found), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    found = by_weight(tmp_path / "runs")
-    assert len(found) == 2
-    assert set(found) <= set(by_weight(imported / "runs"))  # which holds its evaluation too
-    assert not scores(tmp_path / "runs").keys() & scores(imported / "runs").keys()
+    return folder
+
+
+def test_a_package_is_searched_continued_after_a_kill_and_evaluated(packaged: Path, imported: Path) -> None:
+    """The same bits as the file's, under keys of its own."""
+    assert len(by_weight(packaged / "runs")) == 2 + 1
+    assert by_weight(packaged / "runs") == by_weight(imported / "runs")
+    assert not scores(packaged / "runs").keys() & scores(imported / "runs").keys()
+
+
+def test_a_package_is_trained_reported_and_another_once_changed(
+    packaged: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(packaged / "site"))
+    forget()
+    settings = ["--set", "epochs=3", "--set", "buffer_size=20", "--set", "weight=0.5", "--root", "alone", "--json"]
+    alone = json.loads(commanded(packaged, "train", "--benchmark", "stripes", "--method", "weighted", *settings))
+    assert alone["result"]["weights"] == scores(packaged / "runs")[alone["key"]]["weights"]
+    commanded(packaged, "report")
+    check_report(packaged)
+    again = json.loads(commanded(packaged, "tune", "--space", "mine.yaml", "--json"))
+    assert again["trials_left"] == 0
+    with (packaged / "site" / "their_plugins" / "stripes.py").open("a") as source:
+        source.write("# changed\n")
+    forget()
+    line = refusal_of(call_here("co2l.tune", "--space", "mine.yaml", cwd=packaged))
+    assert "was started with another space (plugins: " in line
