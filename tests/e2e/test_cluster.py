@@ -14,7 +14,7 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,9 +25,13 @@ import yaml
 from commands import environment
 from hosts import Host, Network, network, require, run, wait_for
 from mlflow import MlflowClient
+from own_plugins import SPACE as OWN_SPACE
+from own_plugins import forget, write_benchmark, write_package
 from searches import PLANNED, TRIALS, Undisturbed, epochs_saved, write_space
 
+from co2l.api import run_training
 from co2l.cluster import check, reach
+from co2l.imports import drop, use_given
 
 REPOSITORY = Path(__file__).parents[2]
 PATIENCE = 600  # seconds for steps that take a few on a quiet machine
@@ -39,13 +43,15 @@ class Cluster:
         self.token = self.laptop / ".ray" / "auth_token"
         self.token.parent.mkdir(parents=True)
         self.token.write_text(os.urandom(32).hex())
-        net.variables = {"CO2L_STORE": net.folder / "shared" / "store", "CO2L_DATA": net.folder / "shared" / "data"}
+        installed = f"{REPOSITORY}:{write_package(net.folder / 'site', benchmark=False)}"
+        shared = {"CO2L_STORE": net.folder / "shared" / "store", "CO2L_DATA": net.folder / "shared" / "data"}
+        net.variables = {**shared, "PYTHONPATH": installed}
         self.head, *self.workers = (net.add() for _ in range(3))
         self.spare = net.plan()  # in the file, but switched off
 
     def environment(self, **changes: str) -> dict[str, str]:
         ours = {"HOME": str(self.laptop), "RAY_TMPDIR": str(self.laptop), "RAY_AUTH_MODE": "token"}
-        return environment(**{**ours, "PYTHONPATH": str(REPOSITORY), **changes})
+        return environment(**{**ours, "PYTHONPATH": str(self.net.variables["PYTHONPATH"]), **changes})
 
     def write(self) -> None:
         config = yaml.safe_load((REPOSITORY / "cluster" / "onprem.yaml").read_text())
@@ -138,6 +144,26 @@ def cluster() -> Iterator[Cluster]:
                 wait_for(lambda host=host: "raylet" not in processes(host), PATIENCE)  # type: ignore[misc]
 
 
+@pytest.fixture(scope="module")
+def plugged(cluster: Cluster) -> Iterator[Future[subprocess.CompletedProcess[str]]]:
+    """A search with plug-ins, submitted and followed while other tests wait for something else."""
+    with ThreadPoolExecutor() as pool:
+        yield pool.submit(search_with_plugins, cluster)
+
+
+def search_with_plugins(cluster: Cluster) -> subprocess.CompletedProcess[str]:
+    """Its method is in a package that all hosts have, its benchmark in a file that none has once it is submitted."""
+    (cluster.net.folder / "with_plugins.yaml").write_text(yaml.safe_dump(OWN_SPACE))
+    file, store = write_benchmark(cluster.laptop), cluster.net.folder / "shared" / "other_store"
+    search = ["--space", "with_plugins.yaml", "--import", str(file), "--store", str(store)]
+    with cluster.forwarded(8265) as address:
+        submitted = cluster.tune(*search, "--submit", address)
+        file.unlink()
+        if submitted.returncode != 0:
+            return submitted
+        return cluster.tune("--follow", "with_plugins", "--submit", address)
+
+
 def status(url: str, **headers: str) -> int:
     try:
         with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=60) as answer:
@@ -146,9 +172,12 @@ def status(url: str, **headers: str) -> int:
         return error.code
 
 
-def results(engine: sqlalchemy.Engine) -> dict[str, dict[str, Any]]:
+def results(engine: sqlalchemy.Engine, study: str = "small") -> dict[str, dict[str, Any]]:
     """By trial: what its attempts came to, straight from the database."""
-    query = "select trial_id, key, value_json from trial_user_attributes where key in ('trial', 'so_far')"
+    query = (
+        "select trial_id, key, value_json from trial_user_attributes join trials using (trial_id)"
+        f" join studies using (study_id) where study_name = '{study}' and key in ('trial', 'so_far')"
+    )
     trials: dict[int, dict[str, Any]] = {}
     try:
         with engine.connect() as connection:
@@ -189,6 +218,7 @@ def test_the_check_finds_what_is_wrong_with_hosts(cluster: Cluster, monkeypatch:
 
 
 @pytest.mark.timeout(1800)
+@pytest.mark.usefixtures("plugged")
 def test_closed_without_token_or_password(cluster: Cluster) -> None:
     token = cluster.token.read_text()
     with cluster.forwarded(8265) as dashboard:
@@ -236,6 +266,33 @@ def test_closed_without_token_or_password(cluster: Cluster) -> None:
     (reason,) = [line for line in unequal.splitlines() if "Version mismatch" in line and "co2l" in line]
     assert f"Ray: {importlib.metadata.version('ray')}" in reason
     assert "Ray: 2.55.0" in reason
+
+
+@pytest.mark.timeout(1800)
+def test_plug_ins_reach_every_host(
+    cluster: Cluster,
+    plugged: Future[subprocess.CompletedProcess[str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The same bits under the same keys as here, where everything is."""
+    followed = plugged.result()
+    assert followed.returncode == 0, followed.stdout + followed.stderr
+    found = results(cluster.database("co2l"), "with_plugins")
+    monkeypatch.syspath_prepend(str(cluster.net.folder / "site"))
+    forget()
+    use_given([str(write_benchmark(tmp_path))])
+    try:
+        here = [
+            run_training("stripes", "weighted", {**OWN_SPACE["settings"], "weight": weight}, root=tmp_path, quiet=True)
+            for weight in OWN_SPACE["axes"]["weight"]
+        ]
+    finally:
+        drop("stripes")
+        forget()
+    assert {trial: each["result"] for trial, each in found.items()} == {
+        each.config.key: each.result.as_dict() for each in here
+    }
 
 
 @pytest.mark.timeout(1800)
@@ -296,7 +353,9 @@ def test_a_search_outlives_a_stop_and_a_lost_host(cluster: Cluster, undisturbed:
         patch.setenv("MLFLOW_TRACKING_USERNAME", "co2l")
         patch.setenv("MLFLOW_TRACKING_PASSWORD", secrets["MLFLOW_TRACKING_PASSWORD"])
         client = MlflowClient(mlflow)
-        runs = client.search_runs([each.experiment_id for each in client.search_experiments()])
+        experiment = client.get_experiment_by_name("co2l/seq_digits")
+        assert experiment is not None
+        runs = client.search_runs([experiment.experiment_id])
         children = [run for run in runs if run.data.tags["co2l.kind"] == "trial"]
         assert sorted(run.data.tags["co2l.trial"] for run in children) == sorted(there)
         assert {run.info.run_name: run.data.tags for run in runs if run.info.status != "FINISHED"} == {}
