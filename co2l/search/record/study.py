@@ -19,7 +19,8 @@ from co2l.errors import Co2lError
 from co2l.learning.config import VERSION
 from co2l.search.record.entries import Cost, Entry, Status, total_cost
 from co2l.search.record.storage import OPTUNA_STATE, PAUSED, WAIT, connect, entry_of, reaching, shown, widened
-from co2l.search.space.space import Space, Trial, difference, digest_of, grown
+from co2l.search.space.growth import difference, digest_of, grown
+from co2l.search.space.space import Space, Trial
 
 MAX_PROCESSES_LOST = 5  # in a row and without a new epoch, until the trial itself is to blame
 OBJECTIVE_NAMES = "study:metric_names"  # where Optuna's tools look for the name of what is maximised
@@ -29,7 +30,7 @@ LOST = "its process or machine was lost"
 class StudyRecord:
     """Made by `open`. The same storage and name continue a search; nothing that ended is tried again.
 
-    Axes may have got more values since, and the space more seeds.
+    Axes may have got more values since, those of new plug-ins too, and the space more seeds.
     """
 
     def __init__(self, storage: BaseStorage, study: int, name: str, space: Space, url: str) -> None:
@@ -59,7 +60,7 @@ class StudyRecord:
                 opened.delete_study(opened.get_study_id_from_name(name))
             before = found[name].user_attrs.get("space") if name in found else None
             now = {"version": VERSION, **space.canonical()}
-            if before is not None and (changes := difference(grown(before, now), now)):
+            if before is not None and (changes := difference(grown(before, now, space), now)):
                 what = f"study '{name}' was started with another space ({', '.join(changes)})"
                 flag = "--study" if space.split.kind == "search" else "--name"
                 fix = f"use {flag} NEW, which reuses stored stages, or discard the old record with --fresh"

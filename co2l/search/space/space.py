@@ -7,9 +7,7 @@ and its trials are run configurations.
 from __future__ import annotations
 
 import functools
-import hashlib
 import itertools
-import json
 import math
 import random
 import re
@@ -24,11 +22,11 @@ from co2l.data.streams import Split
 from co2l.errors import Co2lError
 from co2l.imports import use_given
 from co2l.learning.config import RunConfig, Scope
-from co2l.learning.encoders import ENCODERS
 from co2l.learning.methods import METHODS, configure
 from co2l.search.algorithms.registry import ALGORITHMS
 from co2l.search.space.checks import checked, countless
 from co2l.search.space.document import METHOD, VARIANT, Document, Range, Value, read, shaped
+from co2l.search.space.growth import difference, digest_of
 
 Configuration = tuple[tuple[str, Value], ...]  # what is selected as one: all axes but those that are averaged over
 
@@ -212,14 +210,10 @@ class Space(Document):
 
     def _plugins(self, some: Trial) -> dict[str, Any]:
         """The plug-ins that its trials or its algorithm run code of, and what describes its benchmark, if any."""
-        listed = self.axes.get("encoder", ())
-        encoders = [*([] if isinstance(listed, Range) else listed), *(v.get("encoder") for v in self.variants.values())]
-        used = {
-            *some.config.plugins,
-            ALGORITHMS.origin(self.algorithm.name),
-            *map(METHODS.origin, self.methods_tried),
-            *map(ENCODERS.origin, filter(None, encoders)),
-        }
+        axes = [name for name in (METHOD, VARIANT, "encoder") if name in self.axes]
+        points = [{name: value} for name in axes for value in self._listed(name)]
+        trials = [some, *(self.trial({**some.values, **point}, some.seed) for point in points)]
+        used = {ALGORITHMS.origin(self.algorithm.name), *(each for trial in trials for each in trial.config.plugins)}
         described = {"benchmark_file": some.config.spec.digest} if some.config.spec.digest else {}
         return described | ({"plugins": found} if (found := sorted(map(str, used - {None}))) else {})
 
@@ -247,53 +241,6 @@ class Space(Document):
     def difference(self, other: Space) -> list[str]:
         """What `other` changes, a line for each key."""
         return difference(self.canonical(), other.canonical())
-
-
-def digest_of(canonical: Mapping[str, Any]) -> str:
-    text = json.dumps(canonical, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
-def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """How two canonical forms differ, a line for each key, as `axes.eta: [0.1] → [0.1, 0.5]`."""
-    old, new = dict(_flat(before)), dict(_flat(after))
-
-    def shown(side: Mapping[str, Any], name: str) -> str:
-        return json.dumps(side[name], ensure_ascii=False) if name in side else "nothing"
-
-    return [f"{name}: {shown(old, name)} → {shown(new, name)}" for name in {**old, **new} if _differs(old, new, name)]
-
-
-def grown(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """The canonical form `before` with what `after` adds and replaces nothing by: values of an axis, and seeds."""
-    old, new = before["axes"], after["axes"]
-    axes = {name: new[name] if name in new and _holds(new[name], axis) else axis for name, axis in old.items()}
-    more = {"seeds": after["seeds"]} if _holds(after.get("seeds"), before.get("seeds")) else {}
-    if before.get("methods"):
-        more["methods"] = {**after.get("methods", {}), **before["methods"]}
-    return {**before, "axes": axes, **more}
-
-
-def _holds(larger: Any, smaller: Any) -> bool:
-    """Whether all values of a list, or of a range, are among those of another one."""
-    if isinstance(larger, list) and isinstance(smaller, list):
-        return all(value in larger for value in smaller)
-    if isinstance(larger, Mapping) and isinstance(smaller, Mapping):
-        same = larger["log"] == smaller["log"]
-        return bool(same and larger["low"] <= smaller["low"] and smaller["high"] <= larger["high"])
-    return False
-
-
-def _differs(old: Mapping[str, Any], new: Mapping[str, Any], name: str) -> bool:
-    return name not in old or name not in new or bool(old[name] != new[name])
-
-
-def _flat(tree: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in tree.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{above}{name}.")
-        else:
-            yield f"{above}{name}", value
 
 
 def load(path: str | Path) -> Space:

@@ -19,7 +19,8 @@ from co2l.data.streams import Split
 from co2l.errors import Co2lError
 from co2l.learning.methods import configure
 from co2l.search.space.document import EarlyStop, Range
-from co2l.search.space.space import Space, difference, load, parse
+from co2l.search.space.growth import difference
+from co2l.search.space.space import Space, load, parse
 
 
 def of(text: str) -> Space:
