@@ -8,9 +8,6 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
-CLUSTER_EXTRA = "pip install -c constraints.txt -e '.[cluster]'"  # in a clone; one machine does not need it
-
-
 LONGEST = 294  # characters of a message; with the program's name 300
 
 

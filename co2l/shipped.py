@@ -1,4 +1,4 @@
-"""The files that come with the package: search spaces and cluster files, in a clone and in a wheel alike."""
+"""What differs between a clone and a wheel: where search spaces and cluster files are, and how it is installed."""
 
 from __future__ import annotations
 
@@ -9,8 +9,20 @@ SPACES = "search_spaces"
 
 def folder(name: str) -> Path:
     """The folder `search_spaces` or `cluster`: inside the package in a wheel, beside it in a clone."""
-    inside = Path(__file__).parent / "_shipped" / name
+    inside = _inside() / name
     return inside if inside.is_dir() else Path(__file__).parents[1] / name
+
+
+def install_command(extra: str = "") -> str:
+    """What installs all that the package needs, or an extra of it; for a clone it is typed there."""
+    if _inside().is_dir():
+        return f"pip install 'co2l[{extra}]'" if extra else "pip install co2l"
+    return "pip install -c constraints.txt -e " + (f"'.[{extra}]'" if extra else ".")
+
+
+def _inside() -> Path:
+    """The folder that only a wheel has."""
+    return Path(__file__).parent / "_shipped"
 
 
 def spaces() -> dict[str, Path]:

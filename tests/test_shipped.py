@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from commands import call_here, refusal_of
 
+from co2l import shipped
 from co2l.cli.arguments import study_of
 from co2l.search.space.space import load
-from co2l.shipped import space_file, spaces
+from co2l.shipped import install_command, space_file, spaces
 
 SHIPPED = Path(__file__).resolve().parents[1] / "search_spaces"
 
@@ -49,3 +50,13 @@ def test_a_missing_file_is_not_replaced_by_a_shipped_one(tmp_path: Path) -> None
 
 def test_all_names_are_paths_below_the_folder() -> None:
     assert set(spaces().values()) == set(SHIPPED.rglob("*.yaml"))
+
+
+def test_extras_are_installed_from_where_the_package_came(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wheel has no constraints and nothing to be editable: its folder holds the files that a clone has beside it."""
+    assert install_command() == "pip install -c constraints.txt -e ."
+    assert install_command("cluster") == "pip install -c constraints.txt -e '.[cluster]'"
+    (tmp_path / "co2l" / "_shipped").mkdir(parents=True)
+    monkeypatch.setattr(shipped, "__file__", str(tmp_path / "co2l" / "shipped.py"))
+    assert install_command() == "pip install co2l"
+    assert install_command("cluster") == "pip install 'co2l[cluster]'"

@@ -27,7 +27,8 @@ import fsspec
 import torch
 from fsspec.implementations.local import LocalFileSystem
 
-from co2l.errors import CLUSTER_EXTRA, Co2lError, OutsideError
+from co2l.errors import Co2lError, OutsideError
+from co2l.shipped import install_command
 
 _KEY = re.compile(r"[0-9a-f]+(/[0-9a-f]+)?")
 _NAME = re.compile(
@@ -85,7 +86,8 @@ class Store:
             # Other machines write here too, so a cached listing would hide what they have finished.
             self._fs, self._folder = fsspec.url_to_fs(self.root, use_listings_cache=False)
         except (ImportError, ValueError) as error:
-            fix = f"in a clone: {CLUSTER_EXTRA}" if isinstance(error, ImportError) else "give a folder or an fsspec URL"
+            missing = isinstance(error, ImportError)
+            fix = install_command("cluster") if missing else "give a folder or an fsspec URL"
             raise Co2lError(f"cannot open this store: {error}", where=self.root, fix=fix) from error
         self._unfinished = f"{self._folder}/unfinished"  # no key's name: it is not hexadecimal
         self._claims = f"{self._folder}/claims"  # nor is this

@@ -26,6 +26,7 @@ from fsspec.registry import _registry as file_systems
 from mistakes import DOCUMENTED, ROWS, check_documented
 from mlflow_server import file_uri
 
+from co2l import shipped
 from co2l.cli import console
 from co2l.search.record.study import StudyRecord
 from co2l.search.space.space import load
@@ -217,6 +218,13 @@ def test_every_documented_mistake_is_made() -> None:
 )
 def test_the_documented_answer_is_what_is_printed(mistake: str, tmp_path: Path) -> None:
     check_documented(mistake, MISTAKES[mistake](tmp_path))
+
+
+def test_a_wheel_is_not_told_to_install_a_clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "co2l" / "_shipped").mkdir(parents=True)
+    monkeypatch.setattr(shipped, "__file__", str(tmp_path / "co2l" / "shipped.py"))
+    for mistake in (no_driver, no_bucket):
+        assert mistake(tmp_path).endswith(" pip install 'co2l[cluster]'")
 
 
 def test_an_old_python_can_read_what_tells_it_so() -> None:

@@ -78,6 +78,7 @@ def test_a_command_written_for_a_clone_works_too(installed: Path, tmp_path: Path
     (planned,) = json.loads(type_in(tmp_path, installed, command))["spaces"]
     assert planned["trials"] == 4 * 10  # the rows of Table 2, each with ten seeds
     where = "import co2l, co2l.cluster.slurm_script as s; print(co2l.__file__, s.SHIPPED.is_file())"
+    where += "; from co2l.shipped import install_command; print(install_command('cluster'))"
     done = subprocess.run(
         [sys.executable, "-c", where],
         cwd=tmp_path,
@@ -86,4 +87,4 @@ def test_a_command_written_for_a_clone_works_too(installed: Path, tmp_path: Path
         text=True,
         check=True,
     )
-    assert done.stdout == f"{installed / 'co2l' / '__init__.py'} True\n"
+    assert done.stdout == f"{installed / 'co2l' / '__init__.py'} True\npip install 'co2l[cluster]'\n"

@@ -13,6 +13,7 @@ from co2l.data.cache import Arrays, in_memory
 from co2l.data.randomness import generator_for
 from co2l.data.sources.reading import Part
 from co2l.errors import Co2lError
+from co2l.shipped import install_command
 
 
 def load(root: Path, part: Part) -> Arrays:
@@ -34,6 +35,6 @@ def _read() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     package = importlib.util.find_spec("sklearn")
     path = Path(package.origin if package and package.origin else "").parent / "datasets/data/digits.csv.gz"
     if not path.is_file():
-        raise Co2lError("scikit-learn's digits are missing", where=str(path), fix="pip install -c constraints.txt -e .")
+        raise Co2lError("scikit-learn's digits are missing", where=str(path), fix=install_command())
     table = np.loadtxt(path, delimiter=",")
     return table[:, :-1], table[:, -1]

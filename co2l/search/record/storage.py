@@ -19,11 +19,12 @@ from optuna.distributions import (
 from optuna.storages import BaseStorage, InMemoryStorage, RDBStorage
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from co2l.errors import CLUSTER_EXTRA, Co2lError, headline, without_passwords
+from co2l.errors import Co2lError, headline, without_passwords
 from co2l.search.record.entries import Entry, Status
 from co2l.search.record.locks import alone, location
 from co2l.search.space.document import Range, Value
 from co2l.search.space.space import Space
+from co2l.shipped import install_command
 from co2l.urls import database_url, sqlite_file
 
 PAUSED = "paused"  # the note with a trial that waits since it was paused
@@ -157,7 +158,7 @@ def reaching(url: str) -> Iterator[None]:
         elif "disk is full" in reason:
             fix = "free space there; the same command then continues"
         elif isinstance(error, ImportError):
-            fix = f"install the driver of that database; for PostgreSQL: {CLUSTER_EXTRA}"
+            fix = f"install the driver of that database; for PostgreSQL: {install_command('cluster')}"
         else:
             fix = "check that the database runs and --storage is right; the same command then continues"
         raise Co2lError(f"the storage cannot be used ({reason})", where=url, fix=fix) from None
