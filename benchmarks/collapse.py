@@ -16,7 +16,8 @@ import torch
 
 from co2l.data.benchmarks import benchmark
 from co2l.data.cache import in_memory
-from co2l.data.sources import data_root, load
+from co2l.data.root import data_root
+from co2l.data.sources import load
 from co2l.data.streams import Split, TaskStream
 from co2l.errors import Co2lError
 from co2l.learning.collapse import COLLAPSED

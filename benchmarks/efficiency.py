@@ -201,7 +201,7 @@ def record(path: Path, root: Path) -> None:
     """Train every trial of the grid in this process, and stages that trials share only once."""
     import torch
 
-    from co2l.data.sources import data_root
+    from co2l.data.root import data_root
     from co2l.learning.events import RunDone, TaskDone
     from co2l.learning.metrics import score
     from co2l.learning.run import run
@@ -212,7 +212,7 @@ def record(path: Path, root: Path) -> None:
     shared, store = plan(space).shared, Store(str(root / path.stem))
     scores: dict[str, list[float]] = {}
     for trial in order(space.trials()):
-        tasks = trial.config.open_stream(data_root(None))
+        tasks = trial.config.open_stream(data_root())
         after: list[float] = []
         for event in run(trial.config, tasks, store, device=torch.device("cpu"), retain=shared.__contains__):
             if isinstance(event, TaskDone) and event.row is not None:

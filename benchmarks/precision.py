@@ -26,7 +26,7 @@ from torch.nn import functional as F
 from co2l.data.augmentation import augment
 from co2l.data.benchmarks import standardise
 from co2l.data.randomness import generator_for
-from co2l.data.sources import data_root
+from co2l.data.root import data_root
 from co2l.data.streams import Split, open_stream
 from co2l.learning.encoders import Mixed
 from co2l.learning.events import Result, RunDone

@@ -15,6 +15,7 @@ from co2l.cli.arguments import storage_of, store_root, study_of
 from co2l.cli.console import PRIVATE, creating
 from co2l.cli.display import Display
 from co2l.cli.training import run_here
+from co2l.data.root import data_below
 from co2l.data.streams import Split
 from co2l.errors import Co2lError
 from co2l.files import write_atomic
@@ -65,8 +66,9 @@ def run_search(
     words = _words(space=given, study=study, samples=samples, root=root, data=data, address=address)
     words += _words(max_concurrent=max_concurrent, time_budget=time_budget)
     words += [*_assignments(settings), *(["--fresh"] if fresh else []), *(["--quiet"] if quiet else [])]
-    _run(tune.main, words)
-    return notebook.load_study(storage_of(tune.parser().parse_args(words)), study or study_of(given))
+    with data_below(data):
+        _run(tune.main, words)
+        return notebook.load_study(storage_of(tune.parser().parse_args(words)), study or study_of(given))
 
 
 def run_evaluation(
@@ -92,9 +94,10 @@ def run_evaluation(
     words = _words(study=study, config=config, space=space, seeds=seeds, name=name, root=root, data=data)
     words += _words(address=address, max_concurrent=max_concurrent)
     words += [*_assignments(settings), *(["--quiet"] if quiet else [])]
-    _run(evaluate.main, words)
     own = study or (study_of(str(space)) if space else Path(str(config)).stem)
-    return notebook.load_study(storage_of(evaluate.parser().parse_args(words)), name or f"{own}.test")
+    with data_below(data):
+        _run(evaluate.main, words)
+        return notebook.load_study(storage_of(evaluate.parser().parse_args(words)), name or f"{own}.test")
 
 
 def run_training(
@@ -115,11 +118,10 @@ def run_training(
     The same call again continues an interrupted run, or returns the stored result.
     """
     split = Split("search", fraction=validation, seed=split_seed)
-    config = configure(benchmark, method, settings, seed=seed, split=split, where="settings")
     where = store_root(str(root))
-    with Display(quiet=quiet) as display, creating(PRIVATE):
-        folder = str(data) if data is not None else None
-        result, path = run_here(config, display, data=folder, root=where, device=device, save_every=60.0)
+    with data_below(data), Display(quiet=quiet) as display, creating(PRIVATE):
+        config = configure(benchmark, method, settings, seed=seed, split=split, where="settings")
+        result, path = run_here(config, display, root=where, device=device, save_every=60.0)
     return TrainedRun(config, result, path)
 
 

@@ -23,6 +23,7 @@ from co2l.cli.arguments import (
 )
 from co2l.cli.console import FAILED, INTERRUPTED, OK, Parser, creating, execute, interruptible
 from co2l.cli.quantities import whole
+from co2l.data.root import data_below
 from co2l.errors import Co2lError
 from co2l.names import check_name
 
@@ -73,8 +74,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             check_name(name, f"--{flag}")
     if args.name and args.space and len(args.space) > 1:
         raise Co2lError("one name for several spaces", where="--name", fix="leave it out")
-    if args.plan:
-        return _plan(list(_evaluations(args).values()), as_json=args.json)
+    with data_below(args.data):
+        return _plan(list(_evaluations(args).values()), as_json=args.json) if args.plan else _run(args)
+
+
+def _run(args: argparse.Namespace) -> int:
     from co2l.cli.display import Display
     from co2l.search.running.local_ray import early_ray
 

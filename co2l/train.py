@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from co2l.cli.arguments import add_import_argument, add_umask_argument, store_root, use_imports
 from co2l.cli.console import INTERRUPTED, OK, Parser, creating, execute
 from co2l.cli.quantities import SECONDS, SEED, real, whole
+from co2l.data.root import data_below
 
 if TYPE_CHECKING:
     from co2l.learning.config import RunConfig
@@ -60,14 +61,14 @@ def main() -> int:
     args = parser().parse_args()
     from co2l.cli.display import Display
 
-    with Display(quiet=args.quiet or args.json) as display:
+    with data_below(args.data), Display(quiet=args.quiet or args.json) as display:
         # what is imported from here on takes seconds
         display.doing(f"{args.method} on {args.benchmark}: starting", checking=True)
         config = _configured(args)
         from co2l.cli.run_progress import print_result
         from co2l.cli.training import InterruptedRunError, run_here
 
-        where = {"data": args.data, "root": store_root(args.root), "device": args.device}
+        where = {"root": store_root(args.root), "device": args.device}
         try:
             with creating(args.umask):
                 result, path = run_here(config, display, **where, save_every=args.save_every, verbose=args.verbose)

@@ -21,6 +21,7 @@ from co2l.cli.arguments import (
 )
 from co2l.cli.console import FAILED, INTERRUPTED, OK, Parser, as_typed, creating, execute, interruptible
 from co2l.cli.quantities import COUNT, SEED, real, whole
+from co2l.data.root import data_below
 from co2l.errors import Co2lError, unknown
 from co2l.learning.cards import CARDS
 from co2l.names import check_name
@@ -77,10 +78,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _check(args)
     if args.follow or args.stop:
         return _attend(args)
-    if args.plan or args.submit is not None:
-        space = _space(args)
-        return _plan(space, args) if args.plan else _submit(args)
-    return _search(args)
+    with data_below(args.data):
+        if args.plan or args.submit is not None:
+            space = _space(args)
+            return _plan(space, args) if args.plan else _submit(args)
+        return _search(args)
 
 
 def _study(args: argparse.Namespace) -> str:
@@ -180,11 +182,11 @@ def _timing(space: Space, args: argparse.Namespace) -> Timing | None:
 
         return forecast(card(args.on, where="--on"), space.resources.gpus)
     if args.measure:
-        from co2l.data.sources import data_root
+        from co2l.data.root import data_root
         from co2l.learning.device import choose_device, device_for
         from co2l.search.space.estimate import measured
 
-        return measured(data=data_root(args.data), device=choose_device(device_for(space.resources.gpus)))
+        return measured(data=data_root(), device=choose_device(device_for(space.resources.gpus)))
     return None
 
 

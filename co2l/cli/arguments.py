@@ -165,12 +165,12 @@ def with_resources(space: S, args: argparse.Namespace) -> S:
 
 def sizes_of(space: Space, args: argparse.Namespace) -> tuple[TaskSize, ...]:
     """The examples of each task; nothing is known of a cluster's data."""
-    from co2l.data.sources import data_root
+    from co2l.data.root import data_root
     from co2l.learning.advice import task_sizes
 
     if args.address is not None:
         return ()
-    return task_sizes(space.any_trial().config.open_stream(data_root(args.data)))
+    return task_sizes(space.any_trial().config.open_stream(data_root()))
 
 
 def options_of(
@@ -182,13 +182,13 @@ def options_of(
     budget: Budget | None = None,
     model: str | None = None,
 ) -> Options:
-    from co2l.data.sources import data_root
+    from co2l.data.root import data_root
     from co2l.search.service import Options
 
     return Options(
         root=root_of(args),
         study=study,
-        data=data_root(args.data),
+        data=data_root(),
         store=store_of(args),
         storage=storage_of(args),
         tracking_uri=tracking_of(args),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from co2l.cli.console import interruptible
 from co2l.cli.display import Display
 from co2l.cli.run_progress import RunProgress
-from co2l.data.sources import data_root
+from co2l.data.root import data_root
 from co2l.learning.advice import advice, task_sizes
 from co2l.learning.config import RunConfig
 from co2l.learning.device import choose_device
@@ -23,7 +23,6 @@ def run_here(
     config: RunConfig,
     display: Display,
     *,
-    data: str | None,
     root: str,
     device: str,
     save_every: float,
@@ -31,7 +30,7 @@ def run_here(
 ) -> tuple[Result, str]:
     """The result and the path of its JSON file. Continues from what is stored below `root`, or returns it."""
     where = choose_device(device)
-    tasks = config.open_stream(data_root(data))
+    tasks = config.open_stream(data_root())
     store = Store(f"{root.rstrip('/')}/store")
     store.claim({"run": config.as_dict()})
     display.warn(advice(config, task_sizes(tasks)))

@@ -4,7 +4,7 @@
     tasks: 5
     size: 32             # images are made 32 × 32
 
-The file's path is the benchmark's name, as seen from the current folder or from $CO2L_DATA.
+The file's path is the benchmark's name, as seen from the current folder or from the data root.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from co2l.data.augmentation import Augmentation
 from co2l.data.benchmarks import Benchmark
-from co2l.data.sources import data_root
+from co2l.data.root import data_root
 from co2l.data.sources.image_folder import ImageFolder
 from co2l.errors import Co2lError, unknown
 from co2l.names import check_name
@@ -59,11 +59,11 @@ class _Document(_Part):
 
 
 def found(name: str, *, where: str = "") -> Path:
-    """The file, looked for from the current folder and from $CO2L_DATA."""
-    for root in (Path.cwd(), data_root(None)):
+    """The file, looked for from the current folder and from the data root."""
+    for root in (Path.cwd(), data_root()):
         if (root / name).is_file():
             return root / name
-    fix = "give its path as seen from here, or from $CO2L_DATA"
+    fix = "give its path as seen from here, from --data or from $CO2L_DATA"
     raise Co2lError(f"there is no file '{name}' that describes a benchmark", where=where, fix=fix)
 
 

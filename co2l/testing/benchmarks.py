@@ -11,7 +11,8 @@ import torch
 from co2l.data.benchmarks import BENCHMARKS
 from co2l.data.cache import Arrays
 from co2l.data.examples import Examples
-from co2l.data.sources import data_root, load
+from co2l.data.root import data_root
+from co2l.data.sources import load
 from co2l.data.sources.reading import Part
 from co2l.data.streams import Split, TaskStream, open_stream
 from co2l.testing.runs import instead
@@ -22,7 +23,7 @@ SEED = 3
 
 def _stream(name: str, split: Split) -> TaskStream:
     BENCHMARKS.find(name)
-    return open_stream(name, split=split, seed=SEED, data=data_root(None))
+    return open_stream(name, split=split, seed=SEED, data=data_root())
 
 
 def _some(stream: TaskStream) -> list[int]:
@@ -108,7 +109,7 @@ def counts_its_training_examples(name: str, folder: Path) -> None:
     """Estimates of memory and time without the data rely on `examples`."""
     del folder
     of = BENCHMARKS.find(name)
-    n = len(load(of.source, "train", data_root(None)).labels)
+    n = len(load(of.source, "train", data_root()).labels)
     assert of.examples in (0, n), f"examples={of.examples}, but there are {n}"
 
 

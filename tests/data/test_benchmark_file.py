@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -9,16 +11,20 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from commands import call_here, refusal_of
 from PIL import Image
 from small_runs import CPU, SHORT
 
 from co2l.data.benchmarks import benchmark
+from co2l.data.root import data_below
 from co2l.data.streams import Split, open_stream
 from co2l.data.torchvision_import import torchvision
 from co2l.errors import Co2lError
 from co2l.learning.methods import configure
 from co2l.learning.run import RunDone, run
 from co2l.learning.store import Store
+from co2l.search.record.reader import StudyReader
+from co2l.search.record.study import StudyRecord
 from co2l.search.space.space import parse
 
 NAMES = ["ant", "bee", "cat", "dog"]
@@ -143,3 +149,55 @@ def test_mistakes_in_the_folder(birds: Path, tmp_path: Path) -> None:
     assert "train: no folder for the class 'cow'" in failure()
     write(birds, {**CONTENT, "classes": 5, "tasks": 5})
     assert "train/eel: there is no image" in failure()
+
+
+def test_commands_look_below_the_data_root_that_they_are_given(
+    birds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import co2l.search.running.local_ray
+    import co2l.search.service as service
+
+    elsewhere, data = tmp_path / "elsewhere", ["--data", str(tmp_path)]
+    elsewhere.mkdir()
+    space = {"benchmark": "birds/birds.yaml", "method": "er", "settings": {"epochs": 1}, "axes": {"eta": [0.1, 0.2]}}
+    write(elsewhere / "own.yaml", space)
+
+    def found(module: str, *words: str) -> Any:
+        line = refusal_of(call_here(module, *words, cwd=elsewhere))
+        assert "there is no file 'birds/birds.yaml' that describes a benchmark" in line
+        assert line.endswith("give its path as seen from here, from --data or from $CO2L_DATA")
+        done = call_here(module, *words, *data, cwd=elsewhere)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    short = ["--set", "epochs=1", "--set", "batch_size=4", "--set", "buffer_size=8", "--validation", "0.25"]
+    trained = found("co2l.train", "--benchmark", "birds/birds.yaml", "--method", "er", *short, "--json")
+    assert trained["config"]["benchmark"] == "birds/birds.yaml"  # wherever that is
+    planned = ["--space", "own.yaml", "--plan", "--json"]
+    assert found("co2l.tune", *planned)["trials"] == 2
+    assert found("co2l.evaluate", *planned)["together"]["trials"] == 2 * 10
+    monkeypatch.setattr(co2l.search.running.local_ray, "early_ray", lambda *_: contextlib.nullcontext())
+
+    def search(space: Any, options: service.Options, *_: Any) -> None:
+        assigned = service.assignments(space, options)(space.any_trial())
+        assert (assigned.config["benchmark"], assigned.data) == (str(birds), str(tmp_path))
+        raise Co2lError("a worker would find it")
+
+    monkeypatch.setattr(service, "search", search)
+    line = refusal_of(call_here("co2l.tune", "--space", "own.yaml", "--quiet", *data, cwd=elsewhere))
+    assert line == "co2l: a worker would find it"
+    refusal_of(call_here("co2l.tune", *planned, cwd=elsewhere))  # it counts for that command alone
+
+
+def test_a_study_whose_benchmark_is_not_found_says_where_it_is_looked_for(
+    birds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"sqlite:///{tmp_path}/study.db"
+    with data_below(tmp_path):
+        space = parse({"benchmark": "birds/birds.yaml", "method": "er", "axes": {"eta": [0.1]}}, "s")
+        StudyRecord.open(url, "s", space)
+        assert StudyReader(url).study("s").space.digest == space.digest
+    with pytest.raises(
+        Co2lError, match=r"study 's': benchmark: there is no file 'birds/birds.*; give its path as seen"
+    ):
+        StudyReader(url).study("s")

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from co2l.data.benchmarks import standardise
-from co2l.data.sources import data_root
+from co2l.data.root import data_root
 from co2l.data.streams import Split, open_stream
 from co2l.learning import metrics
 
@@ -45,7 +45,7 @@ def test_rotated_benchmarks_have_two_rules() -> None:
 
 @pytest.mark.parametrize("name", ["seq_digits", "r_digits"])
 def test_accuracies_equal_a_loop_over_single_images(name: str) -> None:
-    tasks = open_stream(name, split=Split("search"), seed=0, data=data_root(None))
+    tasks = open_stream(name, split=Split("search"), seed=0, data=data_root())
     weights = torch.randn(64, 10, generator=torch.Generator().manual_seed(1))
 
     def classify(images: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from co2l.data import buffer
 from co2l.data.benchmarks import benchmark
 from co2l.data.examples import Examples, concatenate
 from co2l.data.randomness import generator_for
-from co2l.data.sources import data_root
+from co2l.data.root import data_root
 from co2l.data.streams import Split, open_stream, rotate
 from co2l.errors import Co2lError
 from co2l.learning import metrics
@@ -44,7 +44,7 @@ def test_rates_of_the_paper() -> None:
 @pytest.mark.parametrize("kind", ["paper", "fast", "ridge"])
 def test_learns_from_task_and_buffer_without_touching_the_encoder(kind: Any) -> None:
     spec = benchmark("seq_digits")
-    tasks = open_stream("seq_digits", split=Split("search"), seed=0, data=data_root(None))
+    tasks = open_stream("seq_digits", split=Split("search"), seed=0, data=data_root())
     encoder = initialised(lambda: build_encoder("digits_conv", spec.image_shape, 64), 0)
     before = {name: value.clone() for name, value in encoder.state_dict().items()}
     memory = buffer.add(buffer.empty(spec.image_shape), tasks.train(0), 60, "class_balanced", generator_for(0))
@@ -76,7 +76,7 @@ class Seen(Encoder):
 
 def rotated_task() -> Examples:
     """Digits of domain 2 and, as a buffer, fewer of domains 0 and 1."""
-    tasks = open_stream("r_digits", split=Split("search"), seed=0, data=data_root(None))
+    tasks = open_stream("r_digits", split=Split("search"), seed=0, data=data_root())
     parts = [tasks.train(t).gather(torch.arange(n)) for t, n in ((2, NEW), (0, OLD - 1), (1, 1))]
     return concatenate(parts)
 

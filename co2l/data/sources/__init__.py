@@ -6,7 +6,6 @@ the digits come with scikit-learn.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,11 +22,6 @@ SOURCES: dict[str, Loader] = {
     "tiny_imagenet": tiny_imagenet.load,
     "digits": digits.load,
 }
-
-
-def data_root(argument: str | None) -> Path:
-    """The folder of all datasets: the argument, else CO2L_DATA, else `data` below the current folder."""
-    return Path(argument or os.environ.get("CO2L_DATA") or "data").expanduser().absolute()
 
 
 def load(source: str | Loader, part: Part, root: Path) -> Arrays:

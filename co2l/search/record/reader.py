@@ -102,4 +102,6 @@ def _space(noted: Mapping[str, Any], entries: Mapping[str, Entry], source: str) 
         fix = "it was made by another version: read it with that one"
         if plugins := canonical.get("plugins"):
             fix = f"it needs the plug-in {' and '.join(plugins)}: install it, or add --import FILE"
+        elif "benchmark_file" in canonical:
+            fix = error.fix
         raise Co2lError(error.what, where=error.where, fix=fix) from None
