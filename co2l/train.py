@@ -13,6 +13,7 @@ from co2l.data.root import data_below
 if TYPE_CHECKING:
     from co2l.learning.config import RunConfig
 
+METHOD = "co2l"  # unless another one is given
 EXAMPLE = """\
 example:
   python -m co2l.train --benchmark seq_digits --set kappa=0.1 --set buffer_size=200
@@ -24,6 +25,8 @@ exit codes: 0 done, 2 wrong input or data, 130 interrupted (checkpoint saved)"""
 
 def parser() -> argparse.ArgumentParser:
     p = Parser(
+        help_says="show this help, with --method its settings too, and exit",
+        below_help=_settings,
         prog="python -m co2l.train",
         usage="python -m co2l.train [options]",
         description="Train one continual run and evaluate it on validation data.",
@@ -31,7 +34,7 @@ def parser() -> argparse.ArgumentParser:
     )
     what = p.add_argument_group("what to learn")
     what.add_argument("--benchmark", default="seq_digits", help="task stream to learn (default: seq_digits)")
-    what.add_argument("--method", default="co2l", help="learning method (default: co2l)")
+    what.add_argument("--method", help=f"learning method (default: {METHOD})")
     what.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="a setting; repeatable")
     what.add_argument("--seed", type=whole(0, SEED), default=0, help="seed of the run (default: 0)")
     what.add_argument(
@@ -57,8 +60,20 @@ def parser() -> argparse.ArgumentParser:
     return p
 
 
+def _settings(args: argparse.Namespace) -> str:
+    """Those of the method that was given, if one was."""
+    if args.method is None:
+        return ""
+    from co2l.cli.method_settings import help_on_settings
+
+    use_imports(args)
+    with data_below(args.data):
+        return help_on_settings(args.method, args.benchmark)
+
+
 def main() -> int:
     args = parser().parse_args()
+    args.method = args.method or METHOD
     from co2l.cli.display import Display
 
     with data_below(args.data), Display(quiet=args.quiet or args.json) as display:

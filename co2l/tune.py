@@ -43,6 +43,8 @@ exit codes: 0 done, 1 nothing could be selected, 2 wrong input or data, 130 inte
 
 def parser() -> argparse.ArgumentParser:
     p = Parser(
+        help_says="show this help, with --space the settings of its methods too, and exit",
+        below_help=_settings,
         prog="python -m co2l.tune",
         usage="python -m co2l.tune --space FILE [options]",
         description="Search the settings of a space. A search never reads the test set.",
@@ -83,6 +85,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
             space = _space(args)
             return _plan(space, args) if args.plan else _submit(args)
         return _search(args)
+
+
+def _settings(args: argparse.Namespace) -> str:
+    """Those of all methods of the space that was given, if one was."""
+    if args.space is None:
+        return ""
+    from co2l.cli.method_settings import help_on_settings
+
+    with data_below(args.data):
+        space = _space(args)
+        return "\n".join(help_on_settings(method, space.benchmark) for method in space.methods_tried)
 
 
 def _study(args: argparse.Namespace) -> str:

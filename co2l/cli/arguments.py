@@ -67,7 +67,7 @@ def add_engine_arguments(p: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     return where
 
 
-def add_import_argument(what: argparse._ArgumentGroup) -> None:
+def add_import_argument(what: argparse._ActionsContainer) -> None:
     hint = "a file or module with methods, benchmarks, … of your own; repeatable"
     what.add_argument("--import", dest="imports", metavar="FILE", action="append", default=[], help=hint)
 

@@ -31,15 +31,30 @@ class Help(argparse.RawDescriptionHelpFormatter):
 class Parser(argparse.ArgumentParser):
     """Reports wrong arguments like any other user error: one line, with a suggestion for a misspelled flag.
 
-    Flags cannot be abbreviated, so a script means the same next year, and the same on a cluster.
+    Flags cannot be abbreviated, so a script means the same next year, and the same on a cluster. With `below_help`,
+    --help waits for the other flags: what is said below it may depend on them.
     """
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(
+        self,
+        *,
+        below_help: Callable[[argparse.Namespace], str] | None = None,
+        help_says: str = "",
+        **options: Any,
+    ) -> None:
         typed = {name: as_typed(text) for name, text in options.items() if name in ("prog", "usage", "epilog")}
-        super().__init__(**{"formatter_class": Help, "allow_abbrev": False, **options, **typed})
+        options = {"formatter_class": Help, "allow_abbrev": False, "add_help": below_help is None, **options, **typed}
+        super().__init__(**options)
+        self._below_help = below_help
+        if below_help:
+            self.add_argument("-h", "--help", action=_HelpInTheEnd, help=help_says)
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         known, rest = self.parse_known_args(args, namespace)
+        if self._below_help and hasattr(known, _HelpInTheEnd.ASKED):
+            below = self._below_help(known)
+            print("\n".join(filter(None, [self.format_help(), below])), end="")
+            self.exit()
         if flags := [word.partition("=")[0] for word in rest if word.startswith("-")]:
             raise unknown("flag", flags[0], self._flags(), where=self.prog)
         if rest:
@@ -54,6 +69,15 @@ class Parser(argparse.ArgumentParser):
         flags = {flag for action in self._actions for flag in action.option_strings}
         below = [action.choices for action in self._actions if isinstance(action, argparse._SubParsersAction)]
         return flags.union(*(parser._flags() for choices in below for parser in choices.values()))
+
+
+class _HelpInTheEnd(argparse._HelpAction):
+    """Only notes that help is asked for."""
+
+    ASKED = "_help"
+
+    def __call__(self, _parser: Any, namespace: argparse.Namespace, *_: Any) -> None:
+        setattr(namespace, self.ASKED, True)
 
 
 def by_console_script() -> bool:

@@ -8,25 +8,27 @@ from collections.abc import Mapping, Sequence
 
 
 def print_rows(rows: Sequence[Mapping[str, object]], *, as_json: bool = False) -> None:
-    """Every row has the same keys; numbers stand to the right."""
-    if as_json:
-        print(json.dumps(rows, indent=2))
-        return
+    """Every row has the same keys."""
+    print(json.dumps(rows, indent=2) if as_json else table(rows))
+
+
+def table(rows: Sequence[Mapping[str, object]]) -> str:
+    """Numbers stand to the right."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for name in rows[0] if rows else ():
         numbers = all(isinstance(row[name], int | float) for row in rows)
         last = name == list(rows[0])[-1]
-        table.add_column(name, justify="right" if numbers else "left", no_wrap=not last, overflow="fold")
+        made.add_column(name, justify="right" if numbers else "left", no_wrap=not last, overflow="fold")
     for row in rows:
-        table.add_row(*(_shown(value) for value in row.values()))
+        made.add_row(*(_shown(value) for value in row.values()))
     console = Console(width=None if sys.stdout.isatty() else 240, highlight=False, markup=False)
     with console.capture() as printed:
-        console.print(table)
-    print("\n".join(line.rstrip() for line in printed.get().splitlines()))
+        console.print(made)
+    return "\n".join(line.rstrip() for line in printed.get().splitlines())
 
 
 def size(count: int) -> str:
