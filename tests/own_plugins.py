@@ -8,6 +8,7 @@ from typing import Any
 
 from co2l import plugins
 from co2l.data.benchmarks import BENCHMARKS
+from co2l.imports import active, drop
 from co2l.learning.methods import METHODS
 
 SPACE: dict[str, Any] = {
@@ -118,7 +119,9 @@ def write_package(folder: Path, *, benchmark: bool = True) -> Path:
 
 
 def forget() -> None:
-    """The package is looked for again, wherever Python's path leads now."""
+    """No import is known any more, and the package is looked for again, wherever Python's path leads now."""
+    for each in active():
+        drop(each.top)
     plugins.installed.cache_clear()
     plugins._installed_plugin.cache_clear()
     for registry, name in ((METHODS, "weighted"), (BENCHMARKS, "stripes")):

@@ -11,14 +11,11 @@ from commands import call_here, refusal_of
 from own_plugins import forget, write_file, write_package
 
 from co2l import train, tune
-from co2l.imports import active, drop
 
 
 @pytest.fixture(autouse=True)
 def _nothing_stays() -> Iterator[None]:
     yield
-    for each in active():
-        drop(each.top)
     forget()
 
 
@@ -60,11 +57,9 @@ def test_those_of_a_file_and_of_a_package_too(tmp_path: Path, monkeypatch: pytes
     assert "settings of weighted on stripes" in shown
     assert setting(shown, "weight") == expected
     assert setting(printed("co2l.commands.settings", "weighted", *given, cwd=tmp_path), "weight")[:2] == ["weight", "1"]
-    for each in active():
-        drop(each.top)
-    assert "unknown method 'weighted'" in refusal_of(
-        call_here("co2l.train", "--method", "weighted", "-h", cwd=tmp_path)
-    )
+    forget()
+    refused = call_here("co2l.train", "--method", "weighted", "--help", cwd=tmp_path)
+    assert "unknown method 'weighted'" in refusal_of(refused)
     monkeypatch.syspath_prepend(str(write_package(tmp_path / "site")))
     forget()
     assert setting(printed("co2l.train", "--method", "weighted", "--help", cwd=tmp_path), "weight") == expected

@@ -31,7 +31,7 @@ from searches import PLANNED, TRIALS, Undisturbed, epochs_saved, write_space
 
 from co2l.api import run_training
 from co2l.cluster import check, reach
-from co2l.imports import drop, use_given
+from co2l.imports import use_given
 
 REPOSITORY = Path(__file__).parents[2]
 PATIENCE = 600  # seconds for steps that take a few on a quiet machine
@@ -269,6 +269,7 @@ def test_closed_without_token_or_password(cluster: Cluster) -> None:
 
 
 @pytest.mark.timeout(1800)
+@pytest.mark.usefixtures("undisturbed")  # which the next test needs, and which is searched meanwhile
 def test_plug_ins_reach_every_host(
     cluster: Cluster,
     plugged: Future[subprocess.CompletedProcess[str]],
@@ -288,7 +289,6 @@ def test_plug_ins_reach_every_host(
             for weight in OWN_SPACE["axes"]["weight"]
         ]
     finally:
-        drop("stripes")
         forget()
     assert {trial: each["result"] for trial, each in found.items()} == {
         each.config.key: each.result.as_dict() for each in here

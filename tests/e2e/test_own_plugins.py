@@ -18,8 +18,6 @@ from mlflow_server import file_uri, wait_for
 from own_plugins import SPACE, forget, write_file, write_package
 from searches import scores
 
-from co2l.imports import active, drop
-
 REPOSITORY = Path(__file__).parents[2]
 PATIENCE = 400.0  # seconds, on a machine with much else to do
 SELECTED = ["--study", "mine", "--seeds", "1"]
@@ -34,8 +32,6 @@ sys.exit(tune.main(["--space", "mine.yaml"]) or evaluate.main({SELECTED}))
 @pytest.fixture(autouse=True)
 def _nothing_stays() -> Iterator[None]:
     yield
-    for each in active():
-        drop(each.top)
     forget()
 
 

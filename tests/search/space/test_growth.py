@@ -11,7 +11,6 @@ from own_plugins import METHOD, REGISTER_METHOD, forget, write_benchmark, write_
 from spaces import finish
 
 from co2l.errors import Co2lError
-from co2l.imports import active, drop
 from co2l.search.record.reader import StudyReader
 from co2l.search.record.study import StudyRecord
 from co2l.search.space.space import Space, parse
@@ -26,8 +25,6 @@ ENCODERS.register("short_mlp", lambda shape, width: ENCODERS["mnist_mlp"](shape,
 @pytest.fixture(autouse=True)
 def _nothing_stays() -> Iterator[None]:
     yield
-    for each in active():
-        drop(each.top)
     forget()
 
 
