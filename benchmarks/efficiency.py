@@ -9,6 +9,8 @@ trained: a share of the naive epochs, in which every trial is trained alone. The
 docs/choosing-an-algorithm.md shows. The third trains every trial of a grid on one thread and writes its scores after
 each task to a JSON file next to the space; run it again to continue.
 
+`NAME+good` begins with the fifth best point of the grid, `NAME+misleading` with the worst.
+
 Regret is how far what a search selects is below the best of the grid. Where a recording has several seeds, a search
 sees one of them, another for each study, and regret is that of the means over the others.
 """
@@ -41,6 +43,7 @@ from co2l.search.space.space import Configuration, Space, load
 RECORDED = Path(__file__).parent / "recorded"
 BUDGETS = (0.05, 0.08, 0.10, 0.13)
 OURS = ("auto", "random", "tpe", "gp")
+STARTS = {"good": 4, "misleading": -1}  # the rank of the point that is tried first: the fifth best, or the worst
 
 
 @dataclass(frozen=True)
@@ -119,8 +122,12 @@ def replay(recording: Recording, search: str, workers: int, budget: float, study
 def _ours(
     grid: Space, scores: list[list[float]], search: str, workers: int, epochs: float, seed: int
 ) -> tuple[Configuration | None, int]:
-    rungs = search.endswith("+rungs")
-    space = peers.searching(grid, search.removesuffix("+rungs"), early_stop=rungs)
+    name, _, addition = search.partition("+")
+    space = peers.searching(grid, name, early_stop=addition == "rungs")
+    if addition in STARTS:
+        trials = sorted(zip(grid.trials(), scores, strict=True), key=lambda each: each[1][-1], reverse=True)
+        point = dict(grid.configuration(trials[STARTS[addition]][0].values))
+        space = space.replace(start=[point])
     record = StudyRecord.open(None, "replay", space)
     accuracy = recorded(grid, scores)
     simulation = Simulation(space, record, workers=workers, seed=seed, budget=Budget(epochs), accuracy=accuracy)
@@ -231,6 +238,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--replay", type=Path, nargs="+", metavar="FILE", help="recordings (default: all of ours)")
     known = [*ALGORITHMS, *(f"{name}+rungs" for name in ("random", "tpe", "gp")), *peers.PEERS]
+    known += [f"{name}+{start}" for name in ALGORITHMS for start in STARTS]
     parser.add_argument("--search", nargs="+", metavar="NAME", help=", ".join(known))
     parser.add_argument("--workers", type=int, default=4, help="trials at once (default: 4)")
     parser.add_argument("--budget", type=float, nargs="+", default=BUDGETS, help="share of the naive epochs, as 0.08")

@@ -35,6 +35,18 @@ BAD: dict[str, tuple[str, list[str]]] = {
     "axis twice": (changed("kappa:", "eta:"), ["line 6", "'eta' is there twice"]),
     "key not text": (GOOD + "1: 2\n", ["line 9", "'1' is not text"]),
     "key read as a boolean": (changed("tau:", "on:"), ["line 3", "'on' is not text"]),
+    "start off an axis": (GOOD + "start: [{eta: 0.3}]\n", ["start, point 1: 0.3 is no value of the axis eta"]),
+    "start of a text": (GOOD + "start: [{eta: much}]\n", ["start, point 1: 'much' is no value of the axis eta"]),
+    "start of no axis": (GOOD + "start: [{}, {kapa: 0.1}]\n", ["start, point 2: unknown axis 'kapa'", "'kappa'"]),
+    "start that is averaged over": (
+        GOOD + "selection: {mean_over: [buffer_size]}\nstart: [{buffer_size: 50}]\n",
+        ["start, point 1: unknown axis 'buffer_size'", "valid are: eta, kappa"],
+    ),
+    "start without a range's value": (
+        changed("[0.1, 0.2]", "{low: 0.1, high: 0.2}", SAMPLED) + "start: [{eta: 0.01}]\n",
+        ["start, point 1: 'kappa' is a range and has no value", "give kappa a value"],
+    ),
+    "start that is no list": (GOOD + "start: {eta: 0.01}\n", ["start: not a list"]),
     "unknown key": (GOOD + "algoritm: grid\n", ["unknown key 'algoritm'", "did you mean 'algorithm'?"]),
     "unknown key, nothing close": (GOOD + "zzz: 1\n", ["unknown key 'zzz'", "valid are: algorithm, axes"]),
     "unknown key inside": (GOOD + "validation: {fractoin: 0.1}\n", ["validation: unknown key", "'fraction'"]),

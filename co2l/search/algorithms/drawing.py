@@ -24,6 +24,7 @@ class Drawing:
         self._space, self._entries, self._seed = space, entries, seed  # `entries` is read anew at every draw
         self._algorithm = algorithm_of(space)
         self._tried = dict.fromkeys(space.configuration(entry.values) for entry in entries.values())
+        self._first = set[Configuration]()
         self._limit = 0 if self._algorithm.enumerable else _limit(space)
 
     @property
@@ -31,12 +32,21 @@ class Drawing:
         """How many points are still to be drawn."""
         return max(0, self._limit - len(self._tried))
 
+    def first(self) -> Iterator[Trial]:
+        """The trials of the space's starting points."""
+        for point in self._space.starting_points:
+            configuration = self._configuration(point)
+            if self._algorithm.enumerable or configuration in self._tried or self.left:
+                self._first.add(configuration)
+                yield from self._take(point)
+
     def initial(self) -> Iterator[Trial]:
-        """The trials that need no further results: those drawn before, and all others unless results matter."""
+        """The others that need no further results: those drawn before, and all unless results matter."""
         if self._algorithm.enumerable:
-            yield from listed_trials(self._space)
+            listed = listed_trials(self._space)
+            yield from (trial for trial in listed if self._space.configuration(trial.values) not in self._first)
             return
-        for configuration in list(self._tried):
+        for configuration in [each for each in self._tried if each not in self._first]:
             yield from self._space.trials_of(dict(configuration))
         if not self._algorithm.adaptive:
             # drawn from the beginning, whatever was tried: so a killed search draws what it would have drawn

@@ -61,6 +61,7 @@ class TrialQueue:
         self._issued: dict[str, Trial] = {}
         self._waiting = 0
         self._drawing = Drawing(space, record.entries, seed)
+        self._put(self._drawing.first())
         self._put(self._drawing.initial())
 
     @property

@@ -46,6 +46,8 @@ class ThawQueue:
             for trial in each:
                 self._read(trial)
             self._settle(i)
+        listed = {configuration: i for i, configuration in enumerate(grouped)}
+        self._first = {listed[space.configuration(point)] for point in space.starting_points}
         prefixes = [tuple(trial.prefix for trial in each) for each in self._trials]
         self._promises = Promises(space, list(grouped), prefixes, seed)
 
@@ -155,6 +157,7 @@ class ThawQueue:
         candidates = self._candidates()
         if not candidates:
             return None
+        candidates = [each for each in candidates if each.point in self._first] or candidates
         columns = list(zip(*self._rows, strict=True)) or [(), (), (), ()]
         of, part, ahead = (np.array(column, dtype=np.int64) for column in columns[:3])
         known = Scores(of, part, ahead, np.array(columns[3], dtype=np.float64))

@@ -39,6 +39,7 @@ def checked(space: S) -> S:
     space = space.model_copy(update={"axes": axes, "variants": _checked_variants(space, axes)})
     space = space.model_copy(update={"selection": _averaged(space)})
     _check_choice(space)
+    space = space.model_copy(update={"start": _checked_start(space)})
     _check_algorithm(space)
     _check_amount(space)
     return space.model_copy(update={"early_stop": _checked_early_stop(space)})
@@ -254,6 +255,34 @@ def _averaged(space: Space) -> Selection:
     per, mean_over = space.selection.per, space.selection.mean_over
     more = tuple(name for name in STREAM if name in space.axes and name not in (*per, *mean_over))
     return space.selection.model_copy(update={"mean_over": (*mean_over, *more)}) if more else space.selection
+
+
+def _checked_start(space: Space) -> tuple[dict[str, Value], ...]:
+    """The points to try first, with values as they are on their axes."""
+    for number, point in enumerate(space.start, 1):
+        where = f"{space.source}: start, point {number}"
+        for name, value in point.items():
+            if name not in space.drawn_axes:
+                raise unknown("axis", name, space.drawn_axes, where=where)
+            if not _is_on(space.axes[name], value):
+                fix = f"add it under axes.{name}, or remove it here"
+                raise Co2lError(f"{reprlib.repr(value)} is no value of the axis {name}", where=where, fix=fix)
+        for name in (name for name in space.drawn_axes if name not in point):
+            if isinstance(space.axes[name], Range):
+                raise Co2lError(f"'{name}' is a range and has no value", where=where, fix=f"give {name} a value")
+    return tuple({name: _as_on(space.axes[name], value) for name, value in point.items()} for point in space.start)
+
+
+def _is_on(axis: tuple[Value, ...] | Range, value: Any) -> bool:
+    if not isinstance(axis, Range):
+        return value in axis
+    kinds = (int, float) if isinstance(axis.low, float) else int
+    return isinstance(value, kinds) and not isinstance(value, bool) and axis.low <= value <= axis.high
+
+
+def _as_on(axis: tuple[Value, ...] | Range, value: Any) -> Value:
+    """1 and 1.0 are the same learning rate."""
+    return type(axis.low)(value) if isinstance(axis, Range) else axis[axis.index(value)]
 
 
 def _check_choice(space: Space) -> None:

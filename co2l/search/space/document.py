@@ -154,6 +154,9 @@ class Document(Part):
     axes: dict[str, Axis] = Field(
         {}, description="settings to try, each with a list as [0.1, 0.5] or {low: 0.01, high: 1, log: true}"
     )
+    start: tuple[dict[str, Any], ...] = Field(
+        (), strict=False, max_length=10_000, description="a list of points to try first, as [{eta: 0.5, kappa: 0.1}]"
+    )
     seeds: tuple[Annotated[int, Field(strict=True, ge=0)], ...] = Field(
         (0,), strict=False, min_length=1, description="a list of different whole numbers from 0, as [0, 1, 2]"
     )

@@ -17,7 +17,7 @@ from co2l.search.space.document import METHOD, Document
 from co2l.search.space.naming import named
 from co2l.search.space.space import Space, parse
 
-_OF_A_SEARCH = {"seeds", "validation", "objective", "selection", "algorithm", "samples", "early_stop"}
+_OF_A_SEARCH = {"start", "seeds", "validation", "objective", "selection", "algorithm", "samples", "early_stop"}
 
 
 class Evaluation(Space):

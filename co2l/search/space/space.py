@@ -102,6 +102,17 @@ class Space(Document):
         """The runs behind one point: every seed, and every value of the axes that the selection averages over."""
         return self._trials(drawn, list(self.selection.mean_over))
 
+    @functools.cached_property
+    def starting_points(self) -> tuple[dict[str, Value], ...]:
+        """The points to try first, each once: an axis that `start` leaves out takes all its values."""
+        found: dict[Configuration, dict[str, Value]] = {}
+        for given in self.start:
+            others = [name for name in self.drawn_axes if name not in given]
+            for values in itertools.product(*self.lists(others)):
+                point = {**given, **dict(zip(others, values, strict=True))}
+                found.setdefault(self.configuration(point), point)
+        return tuple(found.values())
+
     def _trials(self, given: Mapping[str, Value], enumerated: list[str]) -> Iterator[Trial]:
         for values in itertools.product(*(self._listed(name) for name in enumerated)):
             point = {**given, **dict(zip(enumerated, values, strict=True))}
@@ -184,7 +195,8 @@ class Space(Document):
                 axes[name] = (value,)
             else:
                 settings[name] = value
-        return self.replace(where=where, settings=settings, axes=axes)
+        start = [{name: value for name, value in point.items() if name not in values} for point in self.start]
+        return self.replace(where=where, settings=settings, axes=axes, start=start)
 
     def replace(self, *, where: str = "", **keys: Any) -> Self:
         """The space with some keys replaced, checked again; `where` says in errors what replaced them."""
@@ -195,7 +207,7 @@ class Space(Document):
 
     def canonical(self) -> dict[str, Any]:
         """What the results depend on, defaults included: not how many samples, on what, or how often retried."""
-        left_out = {"imports", "samples", "resources", "retries", "settings", "variants", "methods"}
+        left_out = {"imports", "start", "samples", "resources", "retries", "settings", "variants", "methods"}
         plain, some = self.model_dump(mode="json", exclude=left_out), self.any_trial()
         if len(self.methods_tried) > 1 or METHOD in self.axes:
             return {**plain, "settings": {}, **self._of_methods(some), **self._plugins(some)}
