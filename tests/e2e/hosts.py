@@ -219,4 +219,4 @@ def wait_for(condition: Callable[[], bool], seconds: float) -> None:
     until = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < until, f"not within {seconds} seconds"
-        time.sleep(0.2)
+        time.sleep(1)  # to ask takes a login, and often a new Python

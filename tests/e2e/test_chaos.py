@@ -76,7 +76,7 @@ class States(threading.Thread):
 
     def run(self) -> None:
         store, seen = Store(self.root), dict[Path, int]()
-        while not self.ended.wait(0.05):
+        while not self.ended.wait(0.1):
             for path in self.root.glob("*/*.*"):
                 key = f"{path.parent.name}/{path.stem}"
                 try:

@@ -27,7 +27,7 @@ from slurm import Slurm, require, slurm
 SCRIPT = Path(__file__).parents[2] / "cluster" / "slurm.sh"
 PATIENCE = 400  # seconds for steps that take a few on a quiet machine
 STRANGER = "nobody"
-LATER = 60  # epochs of each later task, so that a fast machine too is caught in the middle of a trial
+LATER = 40  # epochs of each later task, so that a fast machine too is caught in the middle of a trial
 SEARCH: dict[str, Any] = {
     "axes": {**SPACE["axes"], "eta": [0.01]},
     "settings": {**SPACE["settings"], "E_t": LATER},
@@ -205,8 +205,7 @@ def environment_of(process: psutil.Process) -> dict[str, str]:
         return {}
 
 
-@pytest.mark.timeout(900)
-@pytest.mark.usefixtures("saved")  # while ours waits for its time limit
+@pytest.mark.timeout(900)  # theirs trains as long as it is there, so it comes before all that takes long
 def test_a_search_on_two_nodes_goes_back_into_the_queue_and_leaves_nothing_behind(searching: Searching) -> None:
     wait_for(lambda: trains(searching.theirs), PATIENCE)
     searching.slurm.call("scontrol", "hold", searching.their_job)
