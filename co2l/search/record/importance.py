@@ -53,7 +53,7 @@ def _shares(space: Space, ranked: list[str], entries: Sequence[Entry]) -> Mappin
     points = {tuple(entry.values[name] for name in ranked) for entry in entries}
     if len(scores) < 2 or len(points) < 2:  # scores of one point differ by their seeds
         return {}
-    from optuna.importance import FanovaImportanceEvaluator, get_param_importances  # takes two seconds to load
+    from optuna.importance import FanovaImportanceEvaluator, get_param_importances  # takes a second to load
 
     study = optuna_study(space, entries, ranked)
     try:
