@@ -102,8 +102,8 @@ def conclusion(comparison: Comparison) -> str:
     said = f"{clear} of the {len(every)} differences between two methods under one protocol have an interval without 0"
     if len(comparison.protocols) < 2:
         return f"{said}; only where it has may the order of two methods be concluded, and of one protocol no more."
-    pairs = n * (n - 1) // 2
-    chance = f"With {n} methods τ takes only {pairs + 1} values (without ties) and is 1 by chance once in {math.factorial(n):,} times"
+    values, orders = n * (n - 1) // 2 + 1, math.factorial(n)
+    chance = f"With {n} methods τ takes only {values} values (without ties) and is 1 by chance once in {orders:,} times"
     return f"{chance}; {said}; {_of_reversals(reversals(comparison), clear)}."
 
 

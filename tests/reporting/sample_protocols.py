@@ -39,6 +39,6 @@ def result(
 
 
 def grid(
-    methods: Iterable[str], protocols: Iterable[str], score: Callable[[str, str], float], **fields: Any
+    methods: Iterable[str], protocols: Iterable[str], score: Callable[[str], float], **fields: Any
 ) -> list[ProtocolResult]:
-    return [result(m, p, score(m, p), **fields) for m in methods for p in protocols]
+    return [result(m, p, score(m), **fields) for m in methods for p in protocols]
