@@ -24,16 +24,17 @@ FACTORS = ("configuration", "order", "seed")
 
 def report(results: Iterable[ProtocolResult], *, title: str, about: str, command: str = "", to_run: str = "") -> Report:
     """A section for each table; without any result a gap with the command `to_run`."""
-    found = comparisons(results)
-    sections = tuple(section(each, f"protocols-{i}") for i, each in enumerate(found, 1))
-    if not found:
-        empty = Gap("No search in this storage has a selection protocol and an evaluation.", to_run)
-        sections = (Section("protocols", "Selection protocols", (empty,)),)
-    return Report(title, about, sections, command)
+    empty = Gap("No search in this storage has a selection protocol and an evaluation.", to_run)
+    found = sections(results) or [Section("protocols", "Selection protocols", (empty,))]
+    return Report(title, about, tuple(found), command)
 
 
-def section(comparison: Comparison, name: str) -> Section:
-    """All about one benchmark."""
+def sections(results: Iterable[ProtocolResult]) -> list[Section]:
+    """All about each benchmark, and each group that was selected for."""
+    return [_section(each, f"protocols-{i}") for i, each in enumerate(comparisons(results), 1)]
+
+
+def _section(comparison: Comparison, name: str) -> Section:
     title = f"{benchmark_name(comparison.benchmark)}{', ' + comparison.group if comparison.group else ''}"
     blocks: list[Block] = []
     if comparison.tested:

@@ -43,6 +43,7 @@ class ProtocolResult:
     group: str = ""  # what it was selected for, as "buffer_size=50"
     unseen: tuple[str, ...] = ()  # axes that nothing the protocol saw depends on
     command: str = ""  # that tests it, if it is not tested
+    studies: tuple[str, ...] = ()  # where it comes from
 
     @property
     def kind(self) -> str:
@@ -83,6 +84,7 @@ class ProtocolResult:
             "training": Effort(**plain["training"]),
             "curve": tuple((epochs, score) for epochs, score in plain["curve"]),
             "unseen": tuple(plain["unseen"]),
+            "studies": tuple(plain["studies"]),
         }
         return cls(**given)
 
