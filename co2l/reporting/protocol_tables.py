@@ -13,11 +13,10 @@ from co2l.reporting import protocol_figures
 from co2l.reporting.crossed import Component, Crossed, components, rectangle
 from co2l.reporting.document import Block, Column, Figure, Gap, Item, Report, Section, Table, Text
 from co2l.reporting.formatting import NONE, benchmark_name, number
-from co2l.reporting.protocols import SCORE, Comparison, ProtocolResult, comparisons
+from co2l.reporting.protocols import REFERENCE, SCORE, Comparison, ProtocolResult, comparisons
 from co2l.reporting.ranking import conclusion, means, ranks, taus
 from co2l.reporting.search_cost import frontier, leads
 
-REFERENCE = "end"  # what the other protocols are compared with
 SHOWN = 4  # of the leads of two methods, the last ones
 FACTORS = ("configuration", "order", "seed")
 
@@ -35,7 +34,7 @@ def sections(results: Iterable[ProtocolResult]) -> list[Section]:
 
 
 def _section(comparison: Comparison, name: str) -> Section:
-    title = f"{benchmark_name(comparison.benchmark)}{', ' + comparison.group if comparison.group else ''}"
+    title = ", ".join(filter(None, [benchmark_name(comparison.benchmark).strip("`"), comparison.group]))
     blocks: list[Block] = []
     if comparison.tested:
         blocks += [accuracies(comparison), Text(conclusion(comparison))]
@@ -91,8 +90,9 @@ def _notes(comparison: Comparison) -> tuple[str, ...]:
         "Score: the mean over Class-IL and Task-IL, or Domain-IL alone, which every protocol selects by; ranks are by "
         "it. Below it the 95% t interval of the mean for new seeds and new orders: its squared standard error is that "
         "of the seeds' means plus that of the orders' means. Over one order it holds for this order alone.",
-        f"Less `{REFERENCE}`: the difference to the same method selected by `{REFERENCE}`, paired by seed and order, "
-        "with its interval of the same kind. Intervals are not corrected for the number of comparisons.",
+        f"Less `{REFERENCE}`: the difference to the same method selected by `{REFERENCE}` on the benchmark that both "
+        "are tested on, paired by seed and order, with its interval of the same kind. Intervals are not corrected for "
+        "the number of comparisons.",
         "Epochs to choose: what the protocol has to train before it selects, each distinct stage once.",
     ]
     if left_out:
@@ -111,10 +111,8 @@ def _orders(accuracy: Crossed) -> str:
 
 
 def _beside_reference(each: ProtocolResult, comparison: Comparison) -> Item:
-    reference = comparison.under(REFERENCE).get(each.method)
-    if reference is None or reference is each or reference.tested_on != each.tested_on:
-        return NONE
-    if (difference := each.minus(reference)) is None:
+    reference = comparison.reference(each)
+    if reference is None or (difference := each.minus(reference)) is None:
         return NONE
     if each.configuration == reference.configuration:
         return Item("0", "muted", below="the same choice")
@@ -134,8 +132,10 @@ def agreement(comparison: Comparison) -> list[Block]:
         ]
         rows.append((Item(f"`{one}`"), *items, *[Item("")] * (len(protocols) - 1 - i)))
     columns = (Column("protocol"), *(Column(f"`{name}`") for name in protocols[:-1]))
-    note = "Kendall's τ-b over the methods that both have: 1 if they rank alike, −1 if one ranks in reverse."
-    return [Table("How far the rankings of two protocols agree", columns, tuple(rows), notes=(note,))]
+    notes = ["Kendall's τ-b over the methods that both have: 1 if they rank alike, −1 if one ranks in reverse."]
+    if len({each.tested_on for each in comparison.tested}) > 1:
+        notes.append("Under `transfer` methods are tested on other data, which may be why they rank otherwise.")
+    return [Table("How far the rankings of two protocols agree", columns, tuple(rows), notes=tuple(notes))]
 
 
 def gaps(comparison: Comparison) -> list[Block]:

@@ -6,13 +6,14 @@ intervals, variances and costs, needs no more than this.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
 from co2l.reporting.crossed import Crossed, Run, crossed
 
-KINDS = ("end", "first_k", "greedy", "transfer")  # in the order of tables
+REFERENCE = "end"  # what the other protocols are compared with
+KINDS = (REFERENCE, "first_k", "greedy", "transfer")  # in the order of tables
 SCORE = "score"  # the mean over Class-IL and Task-IL, or Domain-IL alone: what every protocol selects by
 
 
@@ -96,6 +97,7 @@ class Comparison:
     benchmark: str
     group: str
     results: tuple[ProtocolResult, ...]  # by protocol, in the order of tables
+    ends: Mapping[tuple[str, str, str], ProtocolResult] = field(default_factory=dict)  # chosen on whichever benchmark
 
     @property
     def protocols(self) -> tuple[str, ...]:
@@ -113,6 +115,11 @@ class Comparison:
         """The tested methods under one protocol."""
         return {each.method: each for each in self.tested if each.protocol == protocol}
 
+    def reference(self, result: ProtocolResult) -> ProtocolResult | None:
+        """What the result is compared with: the method chosen by `end` on the data that both are tested on."""
+        found = self.ends.get((result.tested_on, result.method, result.group))
+        return None if found is result else found
+
     def missing(self) -> list[tuple[str, str]]:
         """The methods and protocols of which no study is known, though both have others."""
         known = {(each.method, each.protocol) for each in self.results}
@@ -124,14 +131,11 @@ def comparisons(results: Iterable[ProtocolResult]) -> list[Comparison]:
     found: dict[tuple[str, str], list[ProtocolResult]] = {}
     for each in sorted(results, key=_place_in_tables):
         found.setdefault((each.benchmark, each.group), []).append(each)
-    return [Comparison(benchmark, group, tuple(several)) for (benchmark, group), several in found.items()]
+    tested = [each for several in found.values() for each in several if each.accuracies]
+    ends = {(each.benchmark, each.method, each.group): each for each in tested if each.kind == REFERENCE}
+    return [Comparison(benchmark, group, tuple(several), ends) for (benchmark, group), several in found.items()]
 
 
 def _place_in_tables(each: ProtocolResult) -> tuple[object, ...]:
     kind = KINDS.index(each.kind) if each.kind in KINDS else len(KINDS)
     return each.benchmark, each.group, kind, each.protocol, each.method
-
-
-def widest(several: Sequence[Crossed]) -> tuple[int, int]:
-    """The fewest seeds and orders behind any of them."""
-    return min(len(each.seeds) for each in several), min(len(each.orders) for each in several)

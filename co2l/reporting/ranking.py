@@ -35,7 +35,7 @@ def kendall(one: Mapping[str, float], other: Mapping[str, float]) -> float | Non
 class Difference:
     """Between the scores of two methods under one protocol, over their common runs."""
 
-    protocol: str
+    tested_on: str
     better: str
     worse: str
     over: Crossed  # the mean is not negative
@@ -50,7 +50,7 @@ def differences(comparison: Comparison, protocol: str) -> list[Difference]:
         if over.mean < 0:
             one, other = other, one
             over = Crossed(-over.mean, over.half, over.seeds, over.orders, over.left_out)
-        found.append(Difference(protocol, one.method, other.method, over))
+        found.append(Difference(one.tested_on, one.method, other.method, over))
     return found
 
 
@@ -111,11 +111,14 @@ def _of_reversals(found: Sequence[Reversal], clear: int) -> str:
     certain = [each for each in found if each.certain]
     if certain:
         pairs = dict.fromkeys(" and ".join(sorted((each.one.better, each.one.worse))) for each in certain)
-        return f"the protocol decides which is better of {'; of '.join(pairs)}, whose order is clear both ways"
+        same = all(each.one.tested_on == each.other.tested_on for each in certain)
+        what = "the protocol" if same else "the protocol, or the other data that it is tested on,"
+        return f"{what} decides which is better of {'; of '.join(pairs)}, whose order is clear both ways"
     if found:
         n = len(found)
         what = f"{n} {'pair changes' if n == 1 else 'pairs change'} order between two protocols"
-        return f"{what}, none with both intervals clear of 0, so it may not be concluded that the protocol matters"
+        why = "none with both intervals clear of 0"
+        return f"{what}, {why}, so it may not be concluded that the protocol decides the ranking"
     if clear:
         return "no pair changes its order between protocols, so what is clear under one is contradicted by none"
     return "no pair changes its order between protocols, and neither ranks nor their agreement may be concluded"

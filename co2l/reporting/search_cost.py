@@ -21,7 +21,7 @@ class Finished:
     """A finished trial of a search."""
 
     stages: Mapping[str, int]  # the epochs of each stage by its key
-    score: float
+    score: float | None  # of its configuration, if this was the last of its trials
 
 
 def best_so_far(trials: Iterable[Finished]) -> tuple[tuple[int, float], ...]:
@@ -30,8 +30,9 @@ def best_so_far(trials: Iterable[Finished]) -> tuple[tuple[int, float], ...]:
     curve: list[tuple[int, float]] = []
     for trial in trials:
         seen.update(trial.stages)
-        best = max(trial.score, curve[-1][1]) if curve else trial.score
-        curve.append((sum(seen.values()), best))
+        if trial.score is not None:
+            best = max(trial.score, curve[-1][1]) if curve else trial.score
+            curve.append((sum(seen.values()), best))
     return tuple(curve)
 
 

@@ -76,7 +76,15 @@ def test_methods_are_ranked_under_each_protocol() -> None:
     half = 0.5802 * stats.t.ppf(0.975, 2.04)
     assert table.rows[0][3].below == f"[{90 - half:.2f}, {90 + half:.2f}]"
     assert table.rows[3][6].below == "the same choice"
-    assert table.rows[8][6].text == "–", "another benchmark has no difference to `end`"
+    assert table.rows[8][6].text == "–", "nothing was chosen by `end` on the other benchmark"
+
+
+def test_what_was_transferred_is_compared_with_what_is_chosen_there() -> None:
+    there = [result("er", "end", 75.0, benchmark="r_digits", tested_on="r_digits")]
+    found = [block for block in made([*results(), *there]).walk() if isinstance(block, Table)]
+    (table,) = [table for table in found if table.caption.startswith("Accuracy") and "seq_digits" in table.caption]
+    assert [row[6] for row in rows(table) if row[:2] == ["`transfer to r_digits`", "er"]] == ["−4.00"]  # order 0 alone
+    assert [row[6] for row in rows(table) if row[:2] == ["`transfer to r_digits`", "co2l"]] == ["–"]
 
 
 def test_the_agreement_of_every_two_rankings() -> None:
@@ -180,9 +188,9 @@ def test_each_benchmark_and_group_has_its_own_table() -> None:
         result("er", "end", 82.0, benchmark="r_digits"),
     ]
     assert [section.title for section in made(several).sections] == [
-        "`r_digits`",
-        "`seq_digits`, buffer_size=100",
-        "`seq_digits`, buffer_size=50",
+        "r_digits",
+        "seq_digits, buffer_size=100",
+        "seq_digits, buffer_size=50",
     ]
 
 

@@ -16,6 +16,8 @@ def test_the_curve_counts_each_stage_once() -> None:
     ]
     assert best_so_far(trials) == ((25, 80.0), (30, 80.0), (57, 85.0))
     assert best_so_far([]) == ()
+    # the first of two seeds, or a failed trial, has no score yet, and costs all the same
+    assert best_so_far([Finished({"x": 20}, None), *trials[:1]]) == ((45, 80.0),)
 
 
 def test_the_best_score_of_a_budget() -> None:
