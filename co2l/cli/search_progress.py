@@ -16,7 +16,8 @@ from co2l.search.record.entries import ENDED, Entry, Status
 from co2l.search.running.coordinator import Running
 from co2l.search.space.naming import named, shortened
 from co2l.search.space.plan import trial_count
-from co2l.search.space.space import Space, Trial
+from co2l.search.space.space import Space
+from co2l.search.space.trial import Trial
 
 LULL_SECONDS = 60.0  # between log lines while no trial begins or ends
 ROWS = 4  # for running trials
