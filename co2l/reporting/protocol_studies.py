@@ -16,6 +16,7 @@ from co2l.learning.metrics import reported
 from co2l.reporting.crossed import Run
 from co2l.reporting.protocols import SCORE, Effort, ProtocolResult
 from co2l.reporting.search_cost import Finished, best_so_far
+from co2l.search.record.choosing import choosing, finished_stages
 from co2l.search.record.entries import ENDED, Cost, Entry
 from co2l.search.record.reader import StoredStudy, StudyReader
 from co2l.search.selection.rule import Selected, select
@@ -93,23 +94,30 @@ def _result(
     tested_on = protocol.transfer.to if protocol.transfer else space.benchmark
     wanted = _settings(space, chosen) if chosen else {}
     runs = list(_runs(test, method, wanted)) if test and chosen else []
-    epochs = sum(_stages(space, entries).values())
+    epochs = choosing(space, entries).epochs
     once = round(sum(sum(config.epochs) for config, _ in runs) / len(runs)) if runs else 0
     return ProtocolResult(
         benchmark=space.benchmark,
         tested_on=tested_on,
         method=method,
         protocol=str(protocol),
-        configuration=repr((tested_on, method, sorted(wanted.items()))),
+        configuration=hashlib.sha256(repr((tested_on, method, sorted(wanted.items()))).encode()).hexdigest()[:16],
         accuracies=dict(sorted(_accuracies(runs).items(), key=repr)),
         choosing=Effort(epochs, epochs * rates.get((space.benchmark, method), 0.0)),
         training=Effort(once, once * rates.get((tested_on, method), 0.0)),
         curve=_curve(space, entries),
         group=named({name: entries[0].values[name] for name in space.selection.per if name != METHOD}),
+        chosen=_named(space, chosen) if chosen else "",
         unseen=tuple(unseen(space)),
         command=f"python -m co2l.evaluate --study {study.name} --root {root}",
         studies=(study.name, *([test.name] if test else ())),
     )
+
+
+def _named(space: Space, chosen: Selected) -> str:
+    """The values of the axes that were chosen between."""
+    left = {METHOD, *space.selection.per, *space.selection.mean_over}
+    return named({name: value for name, value in chosen.values.items() if name not in left})
 
 
 def _settings(space: Space, chosen: Selected) -> dict[str, Any]:
@@ -138,16 +146,6 @@ def _accuracies(runs: Iterable[tuple[RunConfig, Mapping[str, Any]]]) -> dict[Run
     }
 
 
-def _stages(space: Space, entries: Iterable[Entry]) -> dict[str, int]:
-    """The epochs of each stage that the trials have finished, once."""
-    found: dict[str, int] = {}
-    for entry in entries:
-        config = space.trial(entry.values, entry.seed).config
-        stages = len(config.epochs) if entry.status == "done" else max(entry.rungs, default=0)
-        found |= zip(config.stage_keys(stages), config.epochs, strict=False)
-    return found
-
-
 def _curve(space: Space, entries: Sequence[Entry]) -> tuple[tuple[int, float], ...]:
     """A configuration has its score once all of its trials have ended; a state of a greedy search has none."""
     scores: dict[Configuration, list[float]] = defaultdict(list)
@@ -159,5 +157,5 @@ def _curve(space: Space, entries: Sequence[Entry]) -> tuple[tuple[int, float], .
             if len(scores[name]) == space.trials_per_point:
                 score = sum(scores[name]) / space.trials_per_point
         if entry.status in ENDED:
-            finished.append(Finished(_stages(space, [entry]), score))
+            finished.append(Finished(finished_stages(space.trial(entry.values, entry.seed), entry), score))
     return best_so_far(finished)

@@ -44,6 +44,7 @@ def _section(comparison: Comparison, name: str) -> Section:
         )
         caption = "Test score of what each protocol selected, left by protocol, right over what it cost."
         blocks.append(Figure(f"{name}-overview", caption, protocol_figures.overview(comparison), said))
+        blocks += choices(comparison)
     blocks += gaps(comparison)
     blocks += _unseen(comparison)
     parts = (
@@ -136,6 +137,18 @@ def agreement(comparison: Comparison) -> list[Block]:
     if len({each.tested_on for each in comparison.tested}) > 1:
         notes.append("Under `transfer` methods are tested on other data, which may be why they rank otherwise.")
     return [Table("How far the rankings of two protocols agree", columns, tuple(rows), notes=tuple(notes))]
+
+
+def choices(comparison: Comparison) -> list[Block]:
+    """What each protocol selected, by method."""
+    listed = sorted((each for each in comparison.tested if each.chosen), key=lambda each: each.method)
+    if not listed:
+        return []
+    rows = tuple((Item(each.method), Item(f"`{each.protocol}`"), Item(each.chosen)) for each in listed)
+    note = "`kappa/3` is κ in task 3: `greedy` chooses anew at every task."
+    notes = (note,) if any("/" in each.chosen for each in listed) else ()
+    columns = tuple(map(Column, ("method", "protocol", "selected")))
+    return [Table("What each protocol selected", columns, rows, words=3, notes=notes)]
 
 
 def gaps(comparison: Comparison) -> list[Block]:

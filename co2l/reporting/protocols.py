@@ -41,6 +41,7 @@ class ProtocolResult:
     choosing: Effort  # the whole search
     training: Effort  # of what was chosen, once: the mean over the tested runs
     curve: tuple[tuple[int, float], ...] = ()  # epochs after each finished trial of the search, best score so far
+    chosen: str = ""  # the values of the axes, as "eta=0.01, kappa=0.2"
     group: str = ""  # what it was selected for, as "buffer_size=50"
     unseen: tuple[str, ...] = ()  # axes that nothing the protocol saw depends on
     command: str = ""  # that tests it, if it is not tested

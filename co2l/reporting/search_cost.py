@@ -8,7 +8,7 @@ order in which the search began them. That order is the algorithm's: a grid in a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from co2l.reporting.protocols import ProtocolResult
@@ -20,13 +20,13 @@ Curve = Sequence[tuple[int, float]]  # epochs so far, ascending, and the best sc
 class Finished:
     """A finished trial of a search."""
 
-    stages: Mapping[str, int]  # the epochs of each stage by its key
+    stages: Mapping[Hashable, int]  # the epochs of each, by what tells it from others
     score: float | None  # of its configuration, if this was the last of its trials
 
 
 def best_so_far(trials: Iterable[Finished]) -> tuple[tuple[int, float], ...]:
     """The curve of a search: a stage that an earlier trial trained costs nothing."""
-    seen: dict[str, int] = {}
+    seen: dict[Hashable, int] = {}
     curve: list[tuple[int, float]] = []
     for trial in trials:
         seen.update(trial.stages)

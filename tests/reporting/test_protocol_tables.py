@@ -160,6 +160,17 @@ def test_a_report_has_two_figures_for_each_benchmark_and_says_what_they_show() -
     assert "overview.png" in markdown.render(drawn)
 
 
+def test_what_was_selected_is_listed_by_method() -> None:
+    several = [
+        result("er", "end", 80.0, chosen="eta=0.1"),
+        result("er", "greedy 1", 80.0, chosen="eta/1=0.1, eta/2=0.2"),
+    ]
+    table = tables(made([result("co2l", "end", 1.0), *several]))["What each protocol selected"]
+    assert rows(table) == [["er", "`end`", "eta=0.1"], ["er", "`greedy 1`", "eta/1=0.1, eta/2=0.2"]]
+    assert table.notes
+    assert not tables(made(several[:1]))["What each protocol selected"].notes
+
+
 def test_axes_that_a_protocol_cannot_see_are_named() -> None:
     said = " ".join(block.text for block in made(results()).walk() if isinstance(block, Text))
     assert "co2l under `first_k 1`: `kappa`, `buffer_size`." in said
