@@ -6,6 +6,7 @@ evaluations included: what a study itself took depends on which stages the store
 
 from __future__ import annotations
 
+import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
