@@ -109,11 +109,11 @@ class Crossed:
         return 1 if self.mean > 0 else -1
 
 
-def crossed(cells: Mapping[Run, float]) -> Crossed:
+def crossed(accuracies: Mapping[Run, float]) -> Crossed:
     """Runs by seed and order, over their largest full rectangle."""
-    seeds, orders = rectangle(cells)
-    values = np.array([[cells[seed, order] for order in orders] for seed in seeds], dtype=np.float64)
-    left_out = len(cells) - values.size
+    seeds, orders = rectangle(accuracies)
+    values = np.array([[accuracies[seed, order] for order in orders] for seed in seeds], dtype=np.float64)
+    left_out = len(accuracies) - values.size
     return Crossed(math.fsum(values.flat) / values.size, crossed_interval(values), seeds, orders, left_out)
 
 

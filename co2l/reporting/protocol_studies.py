@@ -27,7 +27,7 @@ from co2l.search.space.protocol import unseen
 from co2l.search.space.space import Configuration, Space
 from co2l.search.space.transfer import transferred
 
-TO_RUN = "co2l protocols"
+TO_RUN = "python -m co2l.protocols --space FILE"
 TEST = ".test"
 ORDER = "class_order"
 
@@ -111,6 +111,7 @@ def _result(
         chosen=_named(space, chosen) if chosen else "",
         unseen=tuple(unseen(space)),
         command=f"python -m co2l.evaluate --study {study.name} --root {root}",
+        left=study.left,
         studies=(study.name, *([test.name] if test else ())),
     )
 

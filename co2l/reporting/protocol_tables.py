@@ -153,11 +153,13 @@ def choices(comparison: Comparison) -> list[Block]:
 
 def gaps(comparison: Comparison) -> list[Block]:
     """What was not searched, and what was not tested."""
-    blocks: list[Block] = [
-        Gap(f"{each.method} under `{each.protocol}` is searched but not tested.", each.command)
-        for each in comparison.results
-        if not each.accuracies
-    ]
+    blocks: list[Block] = []
+    for each in comparison.results:
+        what = f"{each.method} under `{each.protocol}`"
+        if each.left:
+            blocks.append(Gap(f"{what}: its search has {each.left} trials left; run its command again."))
+        elif not each.accuracies:
+            blocks.append(Gap(f"{what} is searched but not tested.", each.command))
     by_protocol = itertools.groupby(comparison.missing(), key=lambda pair: pair[1])
     missing = {protocol: [method for method, _ in pairs] for protocol, pairs in by_protocol}
     return blocks + [

@@ -45,6 +45,7 @@ class ProtocolResult:
     group: str = ""  # what it was selected for, as "buffer_size=50"
     unseen: tuple[str, ...] = ()  # axes that nothing the protocol saw depends on
     command: str = ""  # that tests it, if it is not tested
+    left: int = 0  # trials of the search
     studies: tuple[str, ...] = ()  # where it comes from
 
     @property

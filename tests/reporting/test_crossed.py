@@ -51,7 +51,7 @@ def cell_mean(y: Values, **fixed: int) -> float:
 
 
 def test_three_factors_are_those_of_expected_mean_squares_written_out() -> None:
-    """Each effect by its own loop over cell means, and the seven equations of the random model solved by hand."""
+    """Each effect by its own loop over means, and the seven equations of the random model solved by hand."""
     y = np.random.default_rng(7).normal(80, 5, (3, 4, 2))
     y += np.array([0.0, 9.0, 4.0])[:, None, None] + np.array([0.0, 3.0, -5.0, 2.0])[None, :, None]
     n = {"a": 3, "b": 4, "c": 2}
@@ -158,8 +158,8 @@ def test_the_largest_full_rectangle() -> None:
 
 
 def test_runs_outside_the_rectangle_are_counted_and_not_averaged() -> None:
-    cells: dict[tuple[int, int | str], float] = {(0, 0): 1.0, (1, 0): 3.0, (0, 1): 5.0, (1, 1): 7.0, (2, 0): 100.0}
-    found = crossed(cells)
+    runs: dict[tuple[int, int | str], float] = {(0, 0): 1.0, (1, 0): 3.0, (0, 1): 5.0, (1, 1): 7.0, (2, 0): 100.0}
+    found = crossed(runs)
     assert (found.mean, found.seeds, found.orders, found.left_out) == (4.0, (0, 1), (0, 1), 1)
     assert found.half is not None
     assert found.interval == (4.0 - found.half, 4.0 + found.half)

@@ -170,6 +170,7 @@ def test_a_search_without_an_evaluation_has_the_command_for_it(root: Path) -> No
     assert not found.accuracies
     assert found.command == "python -m co2l.evaluate --study er --root runs"
     assert found.choosing.epochs == 2 * 5 * 7
+    assert found.left == 0
 
 
 def test_an_evaluation_of_other_settings_is_not_one_of_the_choice(tmp_path: Path) -> None:
@@ -190,4 +191,5 @@ def test_trials_that_have_not_ended_are_not_counted(tmp_path: Path) -> None:
     record.begin(trials[0])
     assert only(tmp_path, "s").choosing.epochs == 0
     assert only(tmp_path, "s").curve == ()
+    assert only(tmp_path, "s").left == 2
     assert not only(tmp_path, "s").accuracies

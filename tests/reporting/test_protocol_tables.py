@@ -182,6 +182,9 @@ def test_what_is_missing_is_a_gap_with_its_command() -> None:
     )
     found = [block for block in made([*results(), untested]).walk() if isinstance(block, Gap)]
     assert Gap("der under `end` is searched but not tested.", "co2l evaluate --study der") in found
+    begun = ProtocolResult(**{**vars(untested), "left": 3})
+    said = [block.what for block in made([begun]).walk() if isinstance(block, Gap)]
+    assert said == ["der under `end`: its search has 3 trials left; run its command again."]
     assert [each.what for each in found if "Not searched" in each.what] == [
         "Not searched under `first_k 1`: der.",
         "Not searched under `transfer to r_digits`: der.",
