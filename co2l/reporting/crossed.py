@@ -11,10 +11,10 @@ combination it cannot be split further.
 
 `crossed_interval` is a t interval of the mean for new seeds and new orders. Its squared standard error is that of the
 seeds' means plus that of the orders' means, with Satterthwaite's degrees of freedom (Biometrics Bulletin, 1946). What
-is particular to single runs counts twice, so where neither seeds nor orders matter it is too wide. Simulated with 5
-seeds and 3 orders it covers 94% to 99%; a t interval over seeds alone, or over all runs as if they were independent,
-covers 30% and 55% where orders matter most. With two orders it covers 90%. Over one order it is the usual t interval
-over seeds, and says nothing about other orders.
+is particular to single runs counts twice, so where neither seeds nor orders matter it is too wide. With 5 seeds and 3
+orders it holds the mean in 94% to 99% of simulated tables, with 2 orders in 90% to 99%; where orders matter most, a t
+interval over seeds alone does so in 29%, and one over all runs as if they were independent in 54%
+(`benchmarks/crossed_intervals.py`). Over one order it is the usual t interval over seeds, and says nothing of others.
 
 Missing runs: both need a full rectangle, so `rectangle` takes the largest one, and the report says what it left out.
 """
