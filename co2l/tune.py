@@ -38,8 +38,7 @@ if TYPE_CHECKING:
 EXAMPLE = """\
 example:
   python -m co2l.tune --space search_spaces/seq_digits.yaml
-Run the same command again to continue. $CO2L_ROOT, _STORE, _STORAGE, _TRACKING_URI and _CLUSTER set defaults.
-exit codes: 0 done, 1 nothing could be selected, 2 wrong input or data, 130 interrupted"""
+Run it again to continue. exit codes: 0 done, 1 nothing could be selected, 2 wrong input or data, 130 interrupted"""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -68,6 +67,7 @@ def parser() -> argparse.ArgumentParser:
     plan.add_argument("--price", type=real(0, 1e9), metavar="AMOUNT", help="with either: price of the machines an hour")
     plan.add_argument("--parallel", type=COUNT, default=1, metavar="N", help="with either: trials at once (default: 1)")
     where = add_engine_arguments(p)
+    where.title = f"{where.title} ($CO2L_ROOT, _STORE, _STORAGE, _TRACKING_URI and _CLUSTER set defaults)"
     where.add_argument("--study", metavar="NAME", help="name of the study (default: that of the space's file)")
     url = "(URL: $CO2L_CLUSTER or http://127.0.0.1:8265)"
     where.add_argument("--submit", nargs="?", const="", metavar="URL", help=f"run it on a cluster {url}")

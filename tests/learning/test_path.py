@@ -178,7 +178,7 @@ def test_drawn_by_class_every_class_gives_its_share() -> None:
             mine, theirs = int((train.labels == label).sum()), int((held.labels == label).sum())
             assert theirs == round((mine + theirs) / 4)
         rows = {tuple(image.flatten().tolist()) for image in held.images}
-        assert len(rows & {tuple(image.flatten().tolist()) for image in train.images}) < 3  # digits may be twins
+        assert len(rows & {tuple(image.flatten().tolist()) for image in train.images}) < 3  # two digits may be the same
 
 
 def test_states_of_runs_of_the_first_tasks_are_found_by_others(tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ class Document(Part):
         {}, description="settings to try, each with a list as [0.1, 0.5] or {low: 0.01, high: 1, log: true}"
     )
     per_task: tuple[str, ...] = Field(
-        (), strict=False, description="a list of axes with a value of their own for every task that reads them"
+        (), strict=False, description="a list of axes whose value may differ from task to task"
     )
     start: tuple[dict[str, Any], ...] = Field(
         (), strict=False, max_length=10_000, description="a list of points to try first, as [{eta: 0.5, kappa: 0.1}]"

@@ -81,8 +81,8 @@ def by_hand(space: Space, lists: Mapping[str, list[Any]], beam: int) -> list[dic
             for values in itertools.product(*(lists[name] for name in read)):
                 values_by_name = {**state, **{f"{name}/{t}": value for name, value in zip(read, values, strict=True)}}
                 trials = list(space.trials_of(values_by_name))
-                places = [lists[name.partition("/")[0]].index(value) for name, value in values_by_name.items()]
-                found.append((-math.fsum(score(trial, t) for trial in trials) / len(trials), places, values_by_name))
+                ranks = [lists[name.partition("/")[0]].index(value) for name, value in values_by_name.items()]
+                found.append((-math.fsum(score(trial, t) for trial in trials) / len(trials), ranks, values_by_name))
         kept = [state for *_, state in sorted(found, key=lambda each: each[:2])[:beam]]
     return kept
 
