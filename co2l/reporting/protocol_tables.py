@@ -96,6 +96,8 @@ def _notes(comparison: Comparison) -> tuple[str, ...]:
         "the number of comparisons.",
         "Epochs to choose: what the protocol has to train before it selects, each distinct stage once.",
     ]
+    if any(interval[1] > 100 for each in comparison.tested if (interval := each.accuracy().interval)):
+        notes.append("An interval is symmetric, so with few seeds or orders it may reach beyond 100%.")
     if left_out:
         notes.append(f"{left_out} runs are left out: without them every seed has every order.")
     return tuple(notes)
@@ -123,9 +125,9 @@ def _beside_reference(each: ProtocolResult, comparison: Comparison) -> Item:
 def agreement(comparison: Comparison) -> list[Block]:
     """Kendall's τ between the rankings of every two protocols."""
     protocols = [protocol for protocol in comparison.protocols if comparison.under(protocol)]
-    if len(protocols) < 2:
-        return []
     found = taus(comparison)
+    if all(tau is None for tau in found.values()):
+        return []
     rows = []
     for i, one in enumerate(protocols[1:], 1):
         items = [

@@ -64,10 +64,11 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Co²L under all protocols, tested; a search of ER that is not, and one for each of two buffer sizes."""
     folder = tmp_path_factory.mktemp("runs")
     for name, protocol in [
-        *(("end", "end"), ("first", {"first_k": 1}), ("greedy", "greedy")),
-        ("transfer", {"transfer": {"to": "r_digits"}}),
+        *(("end", "end"), ("first", {"first_k": 1}), ("transfer", {"transfer": {"to": "r_digits"}})),
+        ("greedy", "greedy"),
     ]:
-        search(folder, name, selection={"protocol": protocol})
+        axes = {name: values for name, values in AXES.items() if protocol != "greedy" or name != "class_order"}
+        search(folder, name, axes=axes, selection={"protocol": protocol})
         evaluate(folder, name)
     er = {"method": "er", "settings": {"epochs": 7}}
     search(folder, "er", **er, axes={"eta": [0.01, 0.02]})
@@ -127,12 +128,12 @@ def test_a_choice_after_the_first_task_cannot_see_kappa(root: Path) -> None:
 
 def test_a_greedy_choice_has_a_path_and_scores_only_at_its_end(root: Path) -> None:
     found = only(root, "greedy")
-    # 2 orders; task 1 tries 2 values of η, each later task 2 × 2 of η and κ from the one state that was kept
-    assert found.choosing.epochs == 2 * (2 * 20 + 4 * 4 * 10)
+    # task 1 tries 2 values of η, each later task 2 × 2 of η and κ from the one state that was kept
+    assert found.choosing.epochs == 2 * 20 + 4 * 4 * 10
     assert [epochs for epochs, _ in found.curve][-1] == found.choosing.epochs
     assert len(found.curve) == 4
     assert found.protocol == "greedy 1"
-    assert len(found.accuracies) == 4
+    assert len(found.accuracies) == 4, "it was searched on the benchmark's own order, and tested on others"
     assert found.chosen == (
         "eta/1=0.02, eta/2=0.02, kappa/2=0.2, eta/3=0.02, kappa/3=0.1, eta/4=0.02, kappa/4=0.2, eta/5=0.02, kappa/5=0.2"
     )

@@ -74,6 +74,9 @@ def test_methods_are_ranked_under_each_protocol() -> None:
     # seeds' means −0.1, 0, 0.1: variance 0.01, over 3 seeds 1/300; orders' −1, 0, 1: 1/3. Its root is 0.5802, and
     # times t with (1/300 + 1/3)² / ((1/300)² / 2 + (1/3)² / 2) = 2.04 degrees of freedom
     half = 0.5802 * stats.t.ppf(0.975, 2.04)
+    assert not any("beyond 100%" in note for note in table.notes)
+    high = tables(made([result("er", "end", 99.0, seeds=[-3.0, 0.0, 3.0])]))["Accuracy on test data in percent"]
+    assert any("beyond 100%" in note for note in high.notes)
     assert table.rows[0][3].below == f"[{90 - half:.2f}, {90 + half:.2f}]"
     assert table.rows[3][6].below == "the same choice"
     assert table.rows[8][6].text == "–", "nothing was chosen by `end` on the other benchmark"
@@ -215,8 +218,8 @@ def test_results_survive_json() -> None:
     assert comparisons(several)[0].protocols == ("end", "first_k 1", "transfer to r_digits")
 
 
-@pytest.mark.parametrize("protocol", ["greedy", "end"])
-def test_one_method_or_protocol_still_makes_a_report(protocol: str) -> None:
-    drawn = made(sample_protocols.grid(["er"], [protocol], {"er": 80.0}.__getitem__))
+@pytest.mark.parametrize("protocols", [["greedy 1"], ["end", "greedy 1"]])
+def test_one_method_still_makes_a_report(protocols: list[str]) -> None:
+    drawn = made(sample_protocols.grid(["er"], protocols, {"er": 80.0}.__getitem__))
     assert "How far the rankings" not in " ".join(tables(drawn))
     assert any("there is no ranking" in block.text for block in drawn.walk() if isinstance(block, Text))
