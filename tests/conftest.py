@@ -19,6 +19,7 @@ import pytest
 import torch
 from alembic.config import Config
 from alembic.script import ScriptDirectory
+from commands import fork_server
 from hypothesis import settings
 from PIL import Image
 
@@ -61,6 +62,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if "e2e" in item.path.parts or STARTING.intersection(getattr(item, "fixturenames", ())):
             item.add_marker("e2e")
     items.sort(key=lambda item: item.get_closest_marker("e2e") is None)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    if session.items:
+        fork_server()
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,6 @@ import io
 import json
 import logging
 import math
-import multiprocessing
 import os
 import pickle
 import random
@@ -24,13 +23,12 @@ from typing import Any
 import fsspec
 import pytest
 import torch
+from commands import FORKS
 
 from co2l.errors import Co2lError
 from co2l.learning.store import Store
 
 KEY = "ab12/cd34"
-processes = multiprocessing.get_context("forkserver")
-processes.set_forkserver_preload(["torch", "co2l.learning.store"])
 
 
 @pytest.fixture(params=["local", "file://", "memory://"])
@@ -410,8 +408,8 @@ def test_a_killed_writer_leaves_the_old_or_the_new_state(tmp_path: Path, caplog:
     delays, killed_inside = random.Random(0), 0
     store.save_state(KEY, generation(0))
     for attempt in range(20):
-        ready = processes.Event()
-        writer = processes.Process(target=write_for_ever, args=(str(tmp_path), attempt * 1000, 1, ready), daemon=True)
+        ready = FORKS.Event()
+        writer = FORKS.Process(target=write_for_ever, args=(str(tmp_path), attempt * 1000, 1, ready), daemon=True)
         writer.start()
         assert ready.wait(60)
         time.sleep(delays.uniform(0, 0.05))
@@ -432,9 +430,9 @@ def test_concurrent_writers_and_readers_always_see_a_whole_state(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = Store(tmp_path)
-    events = [processes.Event() for _ in range(3)]
+    events = [FORKS.Event() for _ in range(3)]
     writers = [
-        processes.Process(target=write_for_ever, args=(str(tmp_path), i, 3, event)) for i, event in enumerate(events)
+        FORKS.Process(target=write_for_ever, args=(str(tmp_path), i, 3, event)) for i, event in enumerate(events)
     ]
     for writer in writers:
         writer.start()
@@ -504,8 +502,8 @@ def save_with_limit(root: str, answers: Any) -> None:
 
 def test_a_limit_on_file_size_is_told_like_a_full_disk(tmp_path: Path) -> None:
     Store(tmp_path).save_state(KEY, generation(0))
-    answers = processes.Queue()
-    process = processes.Process(target=save_with_limit, args=(str(tmp_path), answers))
+    answers = FORKS.Queue()
+    process = FORKS.Process(target=save_with_limit, args=(str(tmp_path), answers))
     process.start()
     error = answers.get(timeout=60)
     process.join()
@@ -533,8 +531,8 @@ def test_refused_permission_is_told_with_what_to_do() -> None:
         Path(root).chmod(0o755)
         (Path(root) / f"{KEY}.state").chmod(0)
         (Path(root) / "ab12").chmod(0o555)
-        answers = processes.Queue()
-        process = processes.Process(target=use_as_nobody, args=(root, answers))
+        answers = FORKS.Queue()
+        process = FORKS.Process(target=use_as_nobody, args=(root, answers))
         process.start()
         for doing in ("write", "read"):
             error = answers.get(timeout=60)
