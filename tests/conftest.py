@@ -23,6 +23,8 @@ from commands import fork_server
 from hypothesis import settings
 from PIL import Image
 
+from co2l.search.running.local_ray import leave_out_helpers
+
 settings.register_profile("short", max_examples=50, deadline=None)
 settings.register_profile("long", max_examples=1000, deadline=None)  # pytest --hypothesis-profile long
 settings.load_profile("short")
@@ -77,6 +79,7 @@ def shared_ray() -> Iterator[None]:
     """
     import co2l.search.running.engine as engine  # sets Ray's variables before its import
 
+    leave_out_helpers()
     ray = engine.ray
     ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     yield
