@@ -18,7 +18,7 @@ AXES = f"axes: {{eta: [{THOUSAND}], kappa: [{THOUSAND}], tau: [{THOUSAND}]}}"
 FILES = {
     "file": "",
     "space.yaml": GOOD,
-    "seeds.yaml": GOOD + "seeds: [-1]\n",
+    "seeds.yaml": GOOD.replace("seeds: [0, 1]", "seeds: [-1]"),
     "samples.yaml": GOOD + "algorithm: random\nsamples: 1000000000000\n",
     "grid.yaml": f"benchmark: seq_digits\n{AXES}\n",
     "cpus.yaml": GOOD + "resources: {cpus: 1.0e-9}\n",
