@@ -17,7 +17,8 @@ from typing import Any, Protocol
 
 import optuna
 
-from co2l.search.space.space import Configuration, Space, Trial
+from co2l.search.space.space import Configuration, Space
+from co2l.search.space.trial import Trial
 
 Found = tuple[Configuration | None, int]
 
@@ -54,7 +55,7 @@ def drive(
     def train(number: int, task: int) -> bool:
         nonlocal spent
         trial = rows[number]
-        stage = (trial.prefix, 0) if task == 0 else (trial.whole, task)
+        stage = trial.segment(task), task
         epochs = 0 if stage in stored else trial.config.epochs[task]
         if spent + epochs > budget:
             return False

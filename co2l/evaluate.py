@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 EXAMPLE = """\
 examples:
   python -m co2l.evaluate --study seq_digits --seeds 5
+  python -m co2l.evaluate --study seq_digits --seeds 5 --orders 3
   python -m co2l.evaluate --config runs/selected/seq_digits.yaml
   python -m co2l.evaluate --space search_spaces/paper/digits/ird_ablation.yaml --seeds 3
 
@@ -59,6 +60,7 @@ def parser() -> argparse.ArgumentParser:
     group.add_argument("--unfinished", action="store_true", help="with --study: even if trials are left to run")
     group.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="change a setting; repeatable")
     group.add_argument("--seeds", type=whole(1, 10_000), default=10, metavar="N", help="seeds 0 to N-1 (default: 10)")
+    group.add_argument("--orders", type=whole(1, 10_000), metavar="N", help="in each of the class orders 0 to N-1")
     group.add_argument("--name", help="name of the evaluation (default: that of the study or file, plus .test)")
     add_import_argument(group)
     group.add_argument("--plan", action="store_true", help="print what it would cost, and stop")
@@ -72,6 +74,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for flag in ("study", "name"):
         if (name := getattr(args, flag)) is not None:
             check_name(name, f"--{flag}")
+    if args.orders is not None and args.space:
+        fix = "add axes: {class_order: [0, 1, 2]} to the space"
+        raise Co2lError("orders of a space are one of its axes", where="--orders", fix=fix)
     if args.name and args.space and len(args.space) > 1:
         raise Co2lError("one name for several spaces", where="--name", fix="leave it out")
     with data_below(args.data):
@@ -124,12 +129,12 @@ def _chosen(args: argparse.Namespace) -> dict[str, Evaluation]:
         chosen = [Chosen.model_validate(each) for each in _selected(args)]
         source, name = f"study '{args.study}'", args.study
     changed = [each.model_copy(update={"settings": {**each.settings, **changes}}) for each in chosen]
-    return {name: of_configurations(changed, args.seeds, source)}
+    return {name: of_configurations(changed, args.seeds, source, args.orders)}
 
 
 def _selected(args: argparse.Namespace) -> list[dict[str, object]]:
     from co2l.search.record.reader import StudyReader
-    from co2l.search.selection.rule import select
+    from co2l.search.selection.rule import runnable, select
 
     study = StudyReader(storage_of(args)).study(args.study)
     where = f"study '{args.study}'"
@@ -142,7 +147,7 @@ def _selected(args: argparse.Namespace) -> list[dict[str, object]]:
     if choice.missing:
         fix = "see what failed with co2l.tune; a study needs one configuration whose trials are all done"
         raise Co2lError(f"has nothing selected ({choice.missing[0]})", where=where, fix=fix)
-    return [each.as_dict(study.space) for each in choice.selected]
+    return runnable(study.space, choice)
 
 
 def _plan(evaluations: list[Evaluation], *, as_json: bool) -> int:

@@ -14,6 +14,7 @@ from co2l.cli.arguments import (
     check_targets,
     given_flags,
     options_of,
+    protocol_of,
     sizes_of,
     study_of,
     use_imports,
@@ -37,8 +38,7 @@ if TYPE_CHECKING:
 EXAMPLE = """\
 example:
   python -m co2l.tune --space search_spaces/seq_digits.yaml
-Run the same command again to continue. $CO2L_ROOT, _STORE, _STORAGE, _TRACKING_URI and _CLUSTER set defaults.
-exit codes: 0 done, 1 nothing could be selected, 2 wrong input or data, 130 interrupted"""
+Run the same command again to continue. exit codes: 0 done, 1 nothing could be selected, 2 wrong input or data, 130 interrupted"""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -53,6 +53,7 @@ def parser() -> argparse.ArgumentParser:
     what = p.add_argument_group("what to search")
     what.add_argument("--space", metavar="FILE", help="search space, such as search_spaces/seq_digits.yaml")
     what.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="override a setting; repeatable")
+    what.add_argument("--protocol", metavar="NAME", help="instead of the space's: end, first_k=2, greedy, greedy=BEAM")
     what.add_argument("--algorithm", metavar="NAME", help=f"instead of the space's: {', '.join(ALGORITHMS.own())}")
     what.add_argument("--samples", type=COUNT, metavar="N", help="how many configurations to draw; not for a grid")
     what.add_argument("--budget", metavar="AMOUNT", help="train no more than 5000epochs, 40gpuh or 30eur@1.2 (an hour)")
@@ -66,6 +67,7 @@ def parser() -> argparse.ArgumentParser:
     plan.add_argument("--price", type=real(0, 1e9), metavar="AMOUNT", help="with either: price of the machines an hour")
     plan.add_argument("--parallel", type=COUNT, default=1, metavar="N", help="with either: trials at once (default: 1)")
     where = add_engine_arguments(p)
+    where.title = f"{where.title} ($CO2L_ROOT, _STORE, _STORAGE, _TRACKING_URI and _CLUSTER set defaults)"
     where.add_argument("--study", metavar="NAME", help="name of the study (default: that of the space's file)")
     url = "(URL: $CO2L_CLUSTER or http://127.0.0.1:8265)"
     where.add_argument("--submit", nargs="?", const="", metavar="URL", help=f"run it on a cluster {url}")
@@ -99,7 +101,8 @@ def _settings(args: argparse.Namespace) -> str:
 
 
 def _study(args: argparse.Namespace) -> str:
-    return args.study or study_of(args.space)
+    """The name that is given, or the file's; with --protocol, that follows."""
+    return args.study or "-".join([study_of(args.space), *([args.protocol.partition("=")[0]] if args.protocol else [])])
 
 
 def _submit(args: argparse.Namespace) -> int:
@@ -144,7 +147,7 @@ def _space(args: argparse.Namespace) -> Space:
     from co2l.search.space.space import load
 
     use_imports(args)
-    space = load(args.space)
+    space = load(args.space, protocol=protocol_of(args.protocol))
     if args.set:
         space = space.with_settings(parse_assignments(args.set))
     keys = {"algorithm": args.algorithm, "samples": args.samples}

@@ -7,7 +7,8 @@ from typing import Any
 
 from co2l.search.record.entries import Cost
 from co2l.search.record.study import StudyRecord
-from co2l.search.space.space import Space, Trial, parse
+from co2l.search.space.space import Space, parse
+from co2l.search.space.trial import Trial
 
 AXES: dict[str, Any] = {"eta": [0.01, 0.02, 0.05], "kappa": [0.1, 0.2], "buffer_size": [50, 100]}
 EPOCHS = {"E_0": 20, "E_t": 10}

@@ -80,6 +80,17 @@ def use_imports(args: argparse.Namespace) -> None:
         use_given(args.imports)
 
 
+def protocol_of(given: str | None) -> object:
+    """The value of --protocol as a space's file says it; None if there is none."""
+    name, _, number = (given or "").partition("=")
+    if given is None or given in ("end", "greedy"):
+        return given
+    if name in ("first_k", "greedy") and number.isdecimal():
+        return {"first_k": int(number)} if name == "first_k" else {"greedy": {"beam": int(number)}}
+    fix = "use end, first_k=2, greedy or greedy=2; transfer is described in the space's file"
+    raise Co2lError(f"'{given}' is no protocol", where="--protocol", fix=fix)
+
+
 def add_umask_argument(where: argparse._ArgumentGroup) -> None:
     hint = "permissions that new files lack, such as 007 for a group that shares them (default: 077)"
     where.add_argument("--umask", type=mask_of, default=PRIVATE, metavar="OCTAL", help=hint)

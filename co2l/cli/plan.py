@@ -14,6 +14,7 @@ from co2l.search.space.forecast import ASSUMED
 from co2l.search.space.memory import Memory, size
 from co2l.search.space.naming import named
 from co2l.search.space.plan import Plan, trial_count
+from co2l.search.space.protocol import unseen
 from co2l.search.space.space import Space
 
 UNITS = {"years": 365.25 * 24, "days": 24.0, "h": 1.0, "min": 1 / 60, "s": 1 / 3600}  # in hours
@@ -30,6 +31,8 @@ class Planned:
 
     def as_dict(self) -> dict[str, Any]:
         document = self.plan.as_dict()
+        if (protocol := self.space.selection.protocol).name != "end":
+            document |= {"protocol": str(protocol), "unseen": unseen(self.space)}
         if isinstance(self.memory, Memory):
             document["memory"] = self.memory.as_dict()
         if self.estimate:
@@ -49,7 +52,9 @@ def print_plan(planned: Planned, *, quiet: bool) -> None:
     space, plan, estimate = planned.space, planned.plan, planned.estimate
     drawn = trial_count(space) is None
     about = "" if plan.exact else "about " if drawn else "at most "
+    protocol = space.selection.protocol
     rows = [
+        *([] if protocol.name == "end" else [("protocol", str(protocol))]),
         ("trials", f"{plan.trials:,}{why_more_trials(space)}"),
         ("first stages", f"{about}{plan.first_stages:,} distinct"),
         ("stages", f"{about}{plan.stages:,} distinct"),
@@ -68,6 +73,10 @@ def print_plan(planned: Planned, *, quiet: bool) -> None:
     print(f"{space.source}: {space.method_title} on {space.benchmark}, {space.algorithm}")
     for name, text in rows:
         print(f"  {name:<13} {text}")
+    if blind := unseen(space):
+        *others, last = blind
+        what = f"task 1 reads neither {', '.join(others)} nor {last}" if others else f"task 1 does not read {last}"
+        print(f"{what}: first_k: {protocol.first_k} cannot choose between {'their' if others else 'its'} values")
     if quiet:
         return
     if drawn:

@@ -16,7 +16,8 @@ from co2l.search.record.entries import ENDED, Entry, Status
 from co2l.search.running.coordinator import Running
 from co2l.search.space.naming import named, shortened
 from co2l.search.space.plan import trial_count
-from co2l.search.space.space import Space, Trial
+from co2l.search.space.space import Space
+from co2l.search.space.trial import Trial
 
 LULL_SECONDS = 60.0  # between log lines while no trial begins or ends
 ROWS = 4  # for running trials
@@ -99,6 +100,8 @@ class SearchProgress:
         if self.total and work and now > self.began:
             tail.append(f"ETA {duration((now - self.began) / work * (self.total - ended - part))}")
         done = [entry for entry in entries.values() if entry.score is not None]
+        axes = max((len(entry.values) for entry in done), default=0)  # of a greedy search, those of the last round
+        done = [entry for entry in done if len(entry.values) == axes]
         if done and self.ranks:
             best = max(done, key=lambda entry: entry.score or 0.0)
             tail.append(f"best {best.score:.2f} ({named(shortened(best.values, {}), separator=' ')})")

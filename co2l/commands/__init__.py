@@ -6,7 +6,7 @@ import ast
 from importlib.util import find_spec
 from pathlib import Path
 
-WORK = ("tune", "train", "evaluate", "report", "cluster")  # each is `python -m co2l.NAME` too
+WORK = ("tune", "train", "evaluate", "protocols", "report", "cluster")  # each is `python -m co2l.NAME` too
 LATER = ("studies", "show", "rename", "export", "rm", "gc")
 CATALOGUE = ("spaces", "methods", "benchmarks", "settings", "completion")
 GROUPS = {"run": WORK, "look after": LATER, "look up": CATALOGUE}

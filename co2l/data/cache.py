@@ -40,6 +40,14 @@ class Arrays:
     fingerprint: str
 
 
+def only(arrays: Arrays, classes: frozenset[int]) -> Arrays:
+    """The examples of some classes, copied; nothing else of the arrays is held."""
+    rows = torch.isin(arrays.labels, torch.tensor(sorted(classes))).nonzero().squeeze(1)
+    if len(rows) == len(arrays.labels):
+        return arrays
+    return in_memory(arrays.images.index_select(0, rows).numpy(), arrays.labels[rows].numpy())
+
+
 def in_memory(images: Images, labels: Labels) -> Arrays:
     return _arrays(images, labels, _fingerprint(images, labels))
 

@@ -6,9 +6,10 @@ files. An evaluation trains on all training examples and is evaluated on the tes
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import hashlib
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -23,11 +24,16 @@ from co2l.errors import Co2lError, unknown
 
 @dataclass(frozen=True)
 class Split:
-    """Which examples a stream shows. An evaluation has no validation examples and reads neither number."""
+    """Which examples a stream shows. An evaluation has no validation examples and reads none of the rest.
+
+    Drawn by class, the validation examples of a class depend on no other class, nor does what is computed up to a task
+    on the data of later ones.
+    """
 
     kind: Literal["search", "evaluation"]
     fraction: float = 0.1
     seed: int = 0
+    by: Literal["all", "class"] = "all"
 
     def __post_init__(self) -> None:
         if self.kind not in ("search", "evaluation"):
@@ -35,8 +41,13 @@ class Split:
         if self.kind == "evaluation":  # all evaluations have the same content key
             object.__setattr__(self, "fraction", 0.0)
             object.__setattr__(self, "seed", 0)
+            object.__setattr__(self, "by", "all")
         elif not 0 < self.fraction < 1:
             raise Co2lError(f"the validation fraction is {self.fraction}", fix="it must lie between 0 and 1")
+
+    def as_dict(self) -> dict[str, Any]:
+        """What a key holds of it."""
+        return {name: value for name, value in asdict(self).items() if (name, value) != ("by", "all")}
 
     @property
     def evaluation_split(self) -> Literal["val", "test"]:
@@ -45,11 +56,24 @@ class Split:
 
 
 class TaskStream:
-    """The tasks of one benchmark in their order. Made by `open_stream`."""
+    """The tasks of one benchmark in their order, all or the first ones. Made by `open_stream`."""
 
-    def __init__(self, benchmark: Benchmark, split: Split, seed: int, train: Arrays, test: Arrays | None) -> None:
+    def __init__(
+        self,
+        benchmark: Benchmark,
+        split: Split,
+        seed: int,
+        train: Arrays,
+        test: Arrays | None,
+        until: int | None = None,
+    ) -> None:
+        """`train` and `test` need no examples of classes that come after the first `until` tasks."""
         self.benchmark, self.split = benchmark, split
-        self.fingerprint = train.fingerprint
+        self._length = until or benchmark.tasks
+        self._fingerprints = [train.fingerprint] * self._length
+        if split.by == "class" and benchmark.scenario == "class":
+            self._fingerprints = _fingerprints(train, benchmark, self._length)
+        chosen = None if test is not None else validation_rows(train.labels, split)
         train, test = _in_order(train, benchmark), test and _in_order(test, benchmark)
         self.angles: tuple[float, ...] = ()
         self.seed = seed
@@ -58,7 +82,7 @@ class TaskStream:
             self.angles = tuple((180 * draw).tolist())
         everything = torch.arange(len(train.labels))
         if test is None:
-            chosen = validation_rows(len(everything), split)
+            assert chosen is not None
             self._train = train, everything[~torch.isin(everything, chosen)]
             self._held_out = train, chosen
         else:
@@ -67,7 +91,17 @@ class TaskStream:
         self._forgotten = -1
 
     def __len__(self) -> int:
-        return self.benchmark.tasks
+        return self._length
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the training data of all tasks."""
+        return self._fingerprints[-1]
+
+    def fingerprint_of(self, t: int) -> str:
+        """Of the training data that a state after task `t` depends on: all, unless each class is split by itself."""
+        self._check(t)
+        return self._fingerprints[t]
 
     def classes(self, t: int) -> tuple[int, ...]:
         """The classes of task `t`."""
@@ -135,12 +169,32 @@ class TaskStream:
         return images.reshape(n, channels, -1).index_select(2, order).reshape(images.shape)
 
 
-def open_stream(of: str | Benchmark, *, split: Split, seed: int, data: Path) -> TaskStream:
-    """The stream of a benchmark, or of the one so named, below the data root; `seed` draws domains."""
+def open_stream(of: str | Benchmark, *, split: Split, seed: int, data: Path, until: int | None = None) -> TaskStream:
+    """The stream of a benchmark, or of the one so named, below the data root; `seed` draws domains.
+
+    With `until` it has that many tasks, and the data of classes that come later are not in it.
+    """
     chosen = benchmark(of) if isinstance(of, str) else of
-    train = load(chosen.source, "train", data)
-    test = load(chosen.source, "test", data) if split.kind == "evaluation" else None
-    return TaskStream(chosen, split, seed, train, test)
+    classes = None
+    if until is not None and chosen.scenario == "class":
+        order = chosen.class_order or range(chosen.num_classes)
+        classes = frozenset(order[: until * chosen.classes_per_task])
+    train = load(chosen.source, "train", data, classes)
+    test = load(chosen.source, "test", data, classes) if split.kind == "evaluation" else None
+    return TaskStream(chosen, split, seed, train, test, until)
+
+
+def _fingerprints(arrays: Arrays, benchmark: Benchmark, tasks: int) -> list[str]:
+    """By task, the digest of the examples of all classes up to it, each class by itself and in the stream's order."""
+    digest, found = hashlib.sha256(), []
+    order = benchmark.class_order or range(benchmark.num_classes)
+    for t in range(tasks):
+        for label in order[t * benchmark.classes_per_task : (t + 1) * benchmark.classes_per_task]:
+            images = arrays.images[arrays.labels == label].contiguous().numpy()
+            digest.update(f"class {label} {images.dtype.str}{images.shape}".encode())
+            digest.update(images.data.cast("B") if images.size else b"")
+        found.append(digest.copy().hexdigest())
+    return found
 
 
 def _in_order(arrays: Arrays, benchmark: Benchmark) -> Arrays:
@@ -150,10 +204,18 @@ def _in_order(arrays: Arrays, benchmark: Benchmark) -> Arrays:
     return replace(arrays, labels=torch.tensor(benchmark.class_order).argsort()[arrays.labels])
 
 
-def validation_rows(n: int, split: Split) -> Tensor:
-    """round(fraction × n) of n training examples, drawn regardless of class, in ascending order."""
-    order = torch.randperm(n, generator=generator_for(split.seed, "validation"))
-    return order[: round(split.fraction * n)].sort().values
+def validation_rows(labels: Tensor, split: Split) -> Tensor:
+    """A fraction of the training examples, rounded, in ascending order: drawn from all of them, or from each class."""
+    if split.by == "all":
+        return _drawn(torch.arange(len(labels)), split, "validation").sort().values
+    classes = [int(label) for label in labels.unique()]
+    each = [_drawn((labels == c).nonzero().squeeze(1), split, "validation", c) for c in classes]
+    return torch.cat(each).sort().values
+
+
+def _drawn(rows: Tensor, split: Split, *named: str | int) -> Tensor:
+    order = torch.randperm(len(rows), generator=generator_for(split.seed, *named))
+    return rows[order[: round(split.fraction * len(rows))]]
 
 
 def rotate(images: Tensor, angle: float, how: Literal["nearest", "bilinear"]) -> Tensor:

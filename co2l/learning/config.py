@@ -1,9 +1,11 @@
 """A run's configuration: validated settings, and the content key of every stage of its chain.
 
-Each setting says by its type which stages read it: `Every[...]` all, `First[...]` only task 1, `Later[...]` from
-task 2 on, `Probe[...]` only the linear evaluation. A stage's key holds the settings that it reads and its parent's
-key, nothing else, which is why runs with other κ, E_t or buffers share their first stage. A test records
-what each stage really reads and compares.
+Each setting says by its type which stages read it: `Every[...]` all, `Same[...]` all with one value, `First[...]` only
+task 1, `Later[...]` from task 2 on, `Probe[...]` only the linear evaluation. A stage's key holds the settings that it
+reads and its parent's key, nothing else, which is why runs with other κ, E_t or buffers share their first stage. A test
+records what each stage really reads and compares.
+
+A setting may have another value in one task: `kappa/3` is that of κ in task 3. The run's path is what so differs.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import math
 import reprlib
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar
@@ -38,6 +40,7 @@ from co2l.data.streams import Split, TaskStream, open_stream
 from co2l.errors import Co2lError, unknown
 from co2l.learning.cards import Precision
 from co2l.learning.encoders import ENCODERS
+from co2l.learning.path import SettingsPath, in_task, of_task
 from co2l.plain_yaml import read_yaml
 from co2l.plugins import Plugin
 
@@ -61,9 +64,16 @@ class Keyed(Enum):
     IF_CHANGED = "if changed"
 
 
+class Varies(Enum):
+    """A setting that has one value for all tasks: states after a task do not fit another, or rounding differs."""
+
+    NEVER = "never"
+
+
 First = Annotated[T, Scope.FIRST]
 Later = Annotated[T, Scope.LATER]
 Every = Annotated[T, Scope.EVERY]
+Same = Annotated[T, Scope.EVERY, Varies.NEVER]
 Probe = Annotated[T, Scope.PROBE]
 
 
@@ -75,13 +85,13 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    encoder: Every[str] = Field(description="resnet18, mnist_conv, mnist_mlp, digits_conv or one of a plug-in")
+    encoder: Same[str] = Field(description="resnet18, mnist_conv, mnist_mlp, digits_conv or one of a plug-in")
     # torch 2.13 writes outside its memory on a CPU when it learns fewer filters than 16 with channels last
-    width: Every[int] = Field(64, ge=16, description="filters of ResNet-18's first layer, from 16")
-    precision: Every[Precision] = Field(
+    width: Same[int] = Field(64, ge=16, description="filters of ResNet-18's first layer, from 16")
+    precision: Same[Precision] = Field(
         "fp32", description="of encoder and projector: fp32, tf32 (as fp32 except on a GPU) or bf16"
     )
-    recompute: Every[bool] = Field(
+    recompute: Same[bool] = Field(
         False, description="ResNet-18 computes activations again to go backward: half the memory, a fifth more time"
     )
     eta: Every[float] = Field(gt=0, description="learning rate η")
@@ -89,8 +99,8 @@ class Settings(BaseModel):
     weight_decay: Every[float] = Field(1e-4, ge=0)
     batch_size: Every[int] = Field(512, ge=2, description="examples per batch")
 
-    tasks: Every[int] = Field(ge=2, le=10_000, description="how many tasks the benchmark is cut into, from 2")
-    class_order: Every[ClassOrder] = Field(FIXED, description=f"the order in which classes come: {FORMS}")
+    tasks: Same[int] = Field(ge=2, le=10_000, description="how many tasks the benchmark is cut into, from 2")
+    class_order: Same[ClassOrder] = Field(FIXED, description=f"the order in which classes come: {FORMS}")
     _own: dict[str, Any] = PrivateAttr({})  # the benchmark's settings of its stream
 
     @field_validator("class_order", mode="before")
@@ -133,6 +143,17 @@ class Settings(BaseModel):
 
     @classmethod
     @functools.cache
+    def why_not_in(cls, name: str, task: int) -> str:
+        """Why setting `name` can have no value of its own in this task (from 1 on); empty if it can."""
+        scope = cls.scope(name)
+        if scope is Scope.PROBE or Varies.NEVER in cls.model_fields[name].metadata:
+            return f"{name} is the same for all tasks"
+        if task == 1 and scope is Scope.LATER:
+            return f"task 1 does not read {name}"
+        return f"only task 1 reads {name}" if task > 1 and scope is Scope.FIRST else ""
+
+    @classmethod
+    @functools.cache
     def defaults_without_key(cls) -> dict[str, Any]:
         """The settings that are in keys only if changed, at the value where they are not."""
         fields = cls.model_fields.items()
@@ -163,8 +184,10 @@ class RunConfig:
     method: str
     seed: int
     split: Split
-    settings: Settings
+    settings: Settings  # with the value of each in the first task that reads it
     plugins: tuple[Plugin, ...] = ()  # that it runs code of
+    path: SettingsPath = ()
+    until: int | None = None  # how many tasks it learns; None for all
 
     @functools.cached_property
     def spec(self) -> Benchmark:
@@ -173,22 +196,52 @@ class RunConfig:
 
     @property
     def epochs(self) -> list[int]:
-        """Of each task."""
-        return self.settings.epochs_per_task(self.settings.tasks)
+        """Of each task that the run learns."""
+        tasks = self.settings.tasks
+        plain = self.settings.epochs_per_task(tasks)[: self.until]
+        if not self.path:
+            return plain
+        return [self.settings_of(t).epochs_per_task(tasks)[t] for t in range(len(plain))]
+
+    def settings_of(self, t: int) -> Settings:
+        """The settings of task `t` (0-based)."""
+        return self._by_task[t] if t < len(self.path) else self.settings
+
+    @functools.cached_property
+    def _by_task(self) -> tuple[Settings, ...]:
+        return tuple(self.settings.model_copy(update=dict(different)) for different in self.path)
+
+    def value(self, name: str) -> Any:
+        """The value of a setting, or that of one task, as `kappa/3`."""
+        setting, task = of_task(name)
+        return getattr(self.settings if task is None else self.settings_of(task - 1), setting)
+
+    def throughout(self, t: int) -> RunConfig:
+        """The run whose settings are in all tasks what they are in task `t` here."""
+        return replace(self, settings=self.settings_of(t), path=()) if self.path else self
 
     def open_stream(self, data: Path) -> TaskStream:
         """The tasks that the run learns, below the data root."""
-        return open_stream(self.spec, split=self.split, seed=self.seed, data=data)
+        return open_stream(self.spec, split=self.split, seed=self.seed, data=data, until=self.until)
 
     def as_dict(self) -> dict[str, Any]:
+        """Plain data, which `configure` takes."""
         return {
             "benchmark": self.benchmark,
             "method": self.method,
             "seed": self.seed,
-            "split": asdict(self.split),
-            "settings": self.settings.model_dump(),
+            "split": self.split.as_dict(),
+            "settings": {**self.settings.model_dump(), **self.differences()},
+            **self._length(),
             **self._source(),
         }
+
+    def differences(self) -> dict[str, Any]:
+        """The path by name, as `{"kappa/3": 0.1}`."""
+        return {in_task(name, t + 1): value for t, different in enumerate(self.path) for name, value in different}
+
+    def _length(self) -> dict[str, int]:
+        return {} if self.until is None else {"until": self.until}
 
     def _source(self) -> dict[str, list[str]]:
         """What the key of a run with plug-ins holds of them."""
@@ -205,12 +258,13 @@ class RunConfig:
             benchmark=self._identified,
             method=self.method,
             seed=self.seed,
-            split=asdict(self.split),
+            split=self.split.as_dict(),
             **self._source(),
         )
         keys = []
         for t in range(tasks):
-            key = _digest(parent=key, stage=t, settings=self.settings.keyed(self.settings.read_by_stage(t)))
+            settings = self.settings_of(t)
+            key = _digest(parent=key, stage=t, settings=settings.keyed(settings.read_by_stage(t)))
             keys.append(key)
         return keys
 
@@ -229,14 +283,14 @@ class RunConfig:
 
     def keys_in_store(self, probes: Iterable[str]) -> set[str]:
         """The keys of its states, and of all that may be measured after each, by `probes` or without."""
-        stages = self.stage_keys(self.settings.tasks)
+        stages = self.stage_keys(len(self.epochs))
         rows = {self._measured_by(probe, stage) for probe in probes for stage in stages}
         return rows | {*stages, *map(self.dead_key, stages)}
 
     @property
     def key(self) -> str:
         """The content key of the run as a whole."""
-        keyed = self.settings.keyed(self.settings.model_dump())
+        keyed = self.settings.keyed(self.settings.model_dump()) | self.differences()
         return _digest(version=VERSION, **{**self.as_dict(), "benchmark": self._identified, "settings": keyed})
 
     @property

@@ -49,7 +49,7 @@ def run(
     is stored, unless `retain` returns True for its key.
     """
     prepare(device, config.settings.precision)
-    method = METHODS[config.method](config.settings, tasks.benchmark, config.seed, device)
+    method = METHODS[config.method](config.settings_of(0), tasks.benchmark, config.seed, device)
     return _Run(config, tasks, store, device, save_every, retain, exports, method).events()
 
 
@@ -71,8 +71,10 @@ class _Run:
 
     def __post_init__(self) -> None:
         self.last = len(self.tasks) - 1
+        self.settings = self.config.settings_of(0)  # of the method, now
         self.keys = self.config.stage_keys(len(self.tasks))
-        self.folder = folder(self.tasks.fingerprint, numerics(self.device))
+        computes = numerics(self.device)
+        self.folders = [folder(self.tasks.fingerprint_of(t), computes) for t in range(len(self.tasks))]
         self.saver = BackgroundSaver(self.store)
 
     def events(self) -> Generator[Event, None, None]:
@@ -100,7 +102,8 @@ class _Run:
             yield RunDone(self._result())
 
     def _check_batch_size(self) -> None:
-        size, n = self.config.settings.batch_size, len(self._examples(0))
+        size = max(self.config.settings_of(t).batch_size for t in range(len(self.tasks)))
+        n = len(self._examples(0))
         if size > n:
             raise Co2lError(
                 f"batch_size={size} is larger than the first task ({n} examples)",
@@ -113,12 +116,14 @@ class _Run:
     def _reach(self, t: int) -> Generator[Event, None, int]:
         """Bring the method to the end of task `t`, from the store or by learning; returns the epochs trained."""
         if (state := self.store.load_state(self._key(t))) is not None:
+            self._use_settings_of(t)
             self.method.load_state(state)
             self.at = t
             return 0
         epochs = 0
         if self.at != t - 1:
             epochs += yield from self._reach(t - 1)
+        self._use_settings_of(t)
         if t > 0 and not self.method.jointly:
             self.method.end_task(t - 1, self._examples(t - 1))
             self.tasks.forget(t - 1)
@@ -130,6 +135,14 @@ class _Run:
         self.at = t
         yield StateSaved(t, self.method.schedule(t).epochs)
         return epochs
+
+    def _use_settings_of(self, t: int) -> None:
+        """Go on with the settings of task `t`, by the method that a new process would make and its state."""
+        settings = self.config.settings_of(t)
+        if settings != self.settings:
+            method = METHODS[self.config.method](settings, self.tasks.benchmark, self.config.seed, self.device)
+            method.load_state(self.method.state())
+            self.method, self.settings = method, settings
 
     def _learn(self, t: int) -> Generator[Event, None, int]:
         """Algorithm 1, lines 4 to 19: the epochs of one task. (Line 20, the buffer, is the method's `end_task`.)"""
@@ -194,7 +207,7 @@ class _Run:
                 raise Co2lError(
                     f"the {name} loss became {value}",
                     where=f"task {t + 1}, epoch {epoch}",
-                    fix=f"lower eta (now {self.config.settings.eta}); what was stored before stays",
+                    fix=f"lower eta (now {self.settings.eta}); what was stored before stays",
                 )
         return values
 
@@ -283,13 +296,13 @@ class _Run:
     # Keys in the store
 
     def _key(self, t: int) -> str:
-        return f"{self.folder}/{self.keys[t]}"
+        return f"{self.folders[t]}/{self.keys[t]}"
 
     def _row_key(self, t: int, probe: str) -> str:
-        return f"{self.folder}/{self.config.row_key(t, probe)}"
+        return f"{self.folders[t]}/{self.config.row_key(t, probe)}"
 
     def _dead_key(self, t: int) -> str:
-        return f"{self.folder}/{self.config.dead_key(self.keys[t])}"
+        return f"{self.folders[t]}/{self.config.dead_key(self.keys[t])}"
 
     def _export_key(self, kind: str) -> str:
         return self._row_key(self.last, f"{self.method.final_probe()} {kind}")

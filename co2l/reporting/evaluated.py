@@ -10,7 +10,7 @@ from co2l.learning.config import STREAM, RunConfig
 from co2l.learning.metrics import Matrix, probe_title, reported
 from co2l.reporting.statistics import Summary, summarise
 from co2l.search.record.reader import StoredStudy
-from co2l.search.space.space import Trial
+from co2l.search.space.trial import Trial
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,8 @@ def _runs(store: Store) -> Iterator[RunConfig]:
         if (run := claim.get("run")) is not None:
             try:
                 split = Split(**run["split"])
-                yield configure(run["benchmark"], run["method"], run["settings"], seed=run["seed"], split=split)
+                settings, until = run["settings"], run.get("until")
+                yield configure(run["benchmark"], run["method"], settings, seed=run["seed"], split=split, until=until)
             except Co2lError as error:
                 fix = f"use the version that made it, or add --forget {RUNS} to keep nothing for single runs"
                 raise Co2lError(

@@ -15,6 +15,7 @@ from co2l.learning.metrics import reported
 from co2l.learning.store import Store
 from co2l.names import check_name
 from co2l.search.garbage import claim_of
+from co2l.search.record.choosing import choosing
 from co2l.search.record.entries import Cost
 from co2l.search.record.importance import importance
 from co2l.search.record.lease import driving
@@ -30,7 +31,8 @@ from co2l.search.selection.seeds import SeedSummary, summarise_seeds
 from co2l.search.space.budget import Budget
 from co2l.search.space.evaluation import Evaluation
 from co2l.search.space.plan import plan
-from co2l.search.space.space import Space, Trial
+from co2l.search.space.space import Space
+from co2l.search.space.trial import Trial
 from co2l.search.tracking import Tracker
 from co2l.urls import sqlite_file, sqlite_url
 
@@ -126,7 +128,7 @@ def search(
     def conclude(study: _Study) -> tuple[Choice, dict[str, float]]:
         entries = study.record.entries.values()
         choice, shares = select(space, entries), importance(space, entries)
-        write(path, space, choice)
+        write(path, space, choice, choosing(space, entries))
         study.tracker.close_study(
             selected=choice.selected,
             shares=shares,
@@ -236,7 +238,7 @@ def _run(
 def assignments(space: Space, options: Options) -> Callable[[Trial], Assignment]:
     """What a worker gets to know of a trial. Without reuse every trial has its own store."""
     shared = plan(space).shared if options.reuse else frozenset[str]()
-    evaluated = space.split.kind == "evaluation"
+    evaluated, greedy = space.split.kind == "evaluation", space.selection.protocol.greedy is not None
     imports = tuple(each.as_dict() for each in active())
 
     def assign(trial: Trial) -> Assignment:
@@ -244,9 +246,11 @@ def assignments(space: Space, options: Options) -> Callable[[Trial], Assignment]
         if trial.config.spec.digest:  # workers have other folders
             described["benchmark"] = str(found(space.benchmark))
         described.pop("plugins", None)
-        keys = trial.config.stage_keys(trial.config.settings.tasks)
+        keys = trial.config.stage_keys(len(trial.config.epochs))
         # evaluations share first stages with each other: the paper's ablations begin like its main table
         wanted = shared | {keys[0]} if evaluated and options.reuse else shared
+        if greedy and options.reuse:  # nobody knows yet which states the next round goes on from
+            wanted = frozenset(keys if trial.config.until else keys[:-1])
         return Assignment(
             trial=trial.key,
             split=described.pop("split"),

@@ -18,6 +18,7 @@ from co2l.data.streams import Split, TaskStream
 from co2l.learning.config import RunConfig
 from co2l.learning.events import Event, Result, RunDone, TaskDone
 from co2l.learning.methods import METHODS, configure
+from co2l.learning.path import of_task
 from co2l.learning.run import run
 from co2l.learning.store import Store
 from co2l.plugins import Registry
@@ -32,12 +33,18 @@ _undisturbed: dict[tuple[str, type], Result] = {}  # by the key of the run, and 
 
 
 def short(
-    method: str = "co2l", name: str = "seq_digits", *, seed: int = 0, split: Split | None = None, **settings: Any
+    method: str = "co2l",
+    name: str = "seq_digits",
+    *,
+    seed: int = 0,
+    split: Split | None = None,
+    until: int | None = None,
+    **settings: Any,
 ) -> RunConfig:
     """A configuration of a few epochs; of `settings`, the method gets those that it has."""
     own = METHODS.find(method).settings_type.model_fields
-    chosen = {key: value for key, value in {**SHORT, **settings}.items() if key in own}
-    return configure(name, method, chosen, seed=seed, split=split)
+    chosen = {key: value for key, value in {**SHORT, **settings}.items() if of_task(key)[0] in own}
+    return configure(name, method, chosen, seed=seed, split=split, until=until)
 
 
 def few_digits(
@@ -46,11 +53,12 @@ def few_digits(
     *,
     each: int = 20,
     split: Split | None = None,
+    until: int | None = None,
 ) -> TaskStream:
     """A stream of `each` training digits of every class."""
     split = split or Split("search")
     test = _few("test", each) if split.kind == "evaluation" else None
-    return kind(benchmark(of) if isinstance(of, str) else of, split, 0, _few("train", each), test)
+    return kind(benchmark(of) if isinstance(of, str) else of, split, 0, _few("train", each), test, until)
 
 
 def _few(part: Part, each: int) -> Arrays:
@@ -62,7 +70,7 @@ def _few(part: Part, each: int) -> Arrays:
 def start(
     config: RunConfig, root: Path | str | Store, tasks: TaskStream | None = None, **options: Any
 ) -> Generator[Event, None, None]:
-    tasks = tasks or few_digits(config.spec, split=config.split)
+    tasks = tasks or few_digits(config.spec, split=config.split, until=config.until)
     return run(config, tasks, root if isinstance(root, Store) else Store(str(root)), device=CPU, **options)
 
 

@@ -13,7 +13,7 @@ import pytest
 from commands import call_here
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMANDS = ["train", "tune", "evaluate", "report", "cluster"]
+COMMANDS = ["train", "tune", "evaluate", "protocols", "report", "cluster"]
 SCREEN = 52  # lines
 HEAVY = {"torch", "torchvision", "ray", "mlflow", "optuna", "pandas", "matplotlib", "numpy", "sklearn", "scipy"}
 HEAVY |= {"sqlalchemy", "pydantic", "rich", "fsspec", "requests", "yaml"}

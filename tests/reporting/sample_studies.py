@@ -9,7 +9,8 @@ from typing import Any
 from co2l.search.record.entries import Cost
 from co2l.search.record.study import StudyRecord
 from co2l.search.space.evaluation import Evaluation
-from co2l.search.space.space import Space, Trial, parse
+from co2l.search.space.space import Space, parse
+from co2l.search.space.trial import Trial
 
 TASKS = 5
 Accuracy = Callable[[Mapping[str, Any], int], float]  # of settings and seed: the final mean in Class-IL

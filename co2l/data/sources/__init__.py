@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from co2l.data.cache import Arrays
+from co2l.data.cache import Arrays, only
 from co2l.data.sources import cifar10, cifar100, digits, mnist, tiny_imagenet
+from co2l.data.sources.image_folder import ImageFolder
 from co2l.data.sources.reading import Part
 from co2l.errors import unknown
 
@@ -24,10 +25,15 @@ SOURCES: dict[str, Loader] = {
 }
 
 
-def load(source: str | Loader, part: Part, root: Path) -> Arrays:
-    """One part of a dataset, by its name or by what reads it, decoded once per data root."""
-    if callable(source):
-        return source(root.absolute(), part)
-    if source not in SOURCES:
+def load(source: str | Loader, part: Part, root: Path, classes: frozenset[int] | None = None) -> Arrays:
+    """One part of a dataset, by its name or by what reads it, decoded once per data root.
+
+    If `classes` are given, their examples alone. A folder of images with named classes opens no other folder; where
+    one file holds all classes it is read, and nothing is kept of the others.
+    """
+    if isinstance(source, str) and source not in SOURCES:
         raise unknown("dataset", source, SOURCES)
-    return SOURCES[source](root.absolute(), part)
+    if classes is not None and isinstance(source, ImageFolder):
+        source = source.of_classes(classes)
+    arrays = SOURCES[source](root.absolute(), part) if isinstance(source, str) else source(root.absolute(), part)
+    return arrays if classes is None else only(arrays, classes)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -28,12 +28,19 @@ class ImageFolder:
     folder: Path
     classes: int | tuple[str, ...]  # how many, or their names in order
     shape: tuple[int, int, int]
+    opened: frozenset[int] | None = None  # the classes to load; None for all
+
+    def of_classes(self, classes: frozenset[int]) -> ImageFolder:
+        """The same without the images of other classes. Where classes have names, not even their folders are needed."""
+        return replace(self, opened=classes)
 
     def __call__(self, root: Path, part: Part) -> Arrays:
         classes = self._classes(part)
-        files = [file for name in classes for file in _images(self.folder / part / name)]
-        labels = [i for i, name in enumerate(classes) for _ in _images(self.folder / part / name)]
-        state = stamp(files, repr((str(self.folder), self.shape, classes)).encode())
+        wanted = {i: name for i, name in enumerate(classes) if self.opened is None or i in self.opened}
+        listed = [(file, i) for i, name in wanted.items() for file in _images(self.folder / part / name)]
+        files, labels = [file for file, _ in listed], [label for _, label in listed]
+        some = () if self.opened is None else (sorted(self.opened),)
+        state = stamp(files, repr((str(self.folder), self.shape, classes, *some)).encode())
         return decoded(root, f"{self.name}-folder", part, state, lambda: self._decode(files, labels))
 
     def _classes(self, part: Part) -> Sequence[str]:
@@ -43,16 +50,19 @@ class ImageFolder:
             fix = f"put a folder with images for each class there, as {part}/dog/1.png"
             raise Co2lError(f"{self.name} has no folder '{part}'", where=str(self.folder), fix=fix)
         found = sorted(path.name for path in folder.iterdir() if path.is_dir())
-        wanted = sorted(self.classes) if isinstance(self.classes, tuple) else found
-        if len(found) != (self.classes if isinstance(self.classes, int) else len(wanted)) or found != wanted:
-            missing = [name for name in wanted if name not in found]
+        named = isinstance(self.classes, tuple)
+        classes = self.classes if isinstance(self.classes, tuple) else tuple(found)
+        opened = range(len(classes)) if self.opened is None else sorted(self.opened)
+        needed = [classes[i] for i in opened if i < len(classes)]
+        missing = [name for name in sorted(needed) if name not in found]
+        if missing or (len(found) != self.classes if not named else self.opened is None and len(found) != len(classes)):
             what = f"no folder for the class '{missing[0]}'" if missing else f"has {len(found)} folders of classes"
-            count = self.classes if isinstance(self.classes, int) else len(wanted)
+            count = self.classes if isinstance(self.classes, int) else len(classes)
             raise Co2lError(what, where=str(folder), fix=f"{self.name} says classes: {count}; correct one of the two")
-        for name in found:
+        for name in sorted(needed):
             if not _images(folder / name):
                 raise Co2lError("there is no image", where=str(folder / name), fix="put some there: .png, .jpg, …")
-        return self.classes if isinstance(self.classes, tuple) else found
+        return classes
 
     def _decode(self, files: Sequence[Path], labels: Sequence[int]) -> tuple[Images, Labels]:
         channels, height, width = self.shape

@@ -20,7 +20,7 @@ from co2l.data.benchmarks import Benchmark, standardise
 from co2l.data.examples import Examples, batches, concatenate
 from co2l.data.randomness import generator_for
 from co2l.errors import Co2lError
-from co2l.learning.config import Every, First, Keyed, Later, Settings
+from co2l.learning.config import Every, First, Keyed, Later, Same, Settings
 from co2l.learning.encoders import Encoder, Projector, count_nothing, initialised
 from co2l.learning.graphs import RepeatedStep
 from co2l.learning.losses import matching, relation_distillation, similarity, supcon
@@ -39,7 +39,7 @@ class Co2LSettings(ProbeSettings):
     buffer_size: Later[Annotated[int, Field(ge=0)] | Literal["unlimited"]] = Field(
         200, union_mode="left_to_right", description="examples kept of past tasks (M)"
     )
-    objective: Every[Literal["supcon", "cross_entropy"]] = Field(
+    objective: Same[Literal["supcon", "cross_entropy"]] = Field(
         "supcon", description="supcon, or cross_entropy to learn encoder and classifier jointly (Fig. 3)"
     )
     tau: Every[float] = Field(0.5, gt=0, description="temperature τ of the contrastive loss, above 0")
@@ -70,8 +70,8 @@ class Co2LSettings(ProbeSettings):
         "class_balanced", description="class_balanced or reservoir"
     )
     replay: Later[bool] = Field(True, description="learn the representation from buffered examples too")
-    compile: Every[bool] = Field(False, description="torch.compile networks and losses: fewer launches, other rounding")
-    cuda_graphs: Every[bool] = Field(
+    compile: Same[bool] = Field(False, description="torch.compile networks and losses: fewer launches, other rounding")
+    cuda_graphs: Same[bool] = Field(
         False, description="replay steps as one launch each on a GPU; never run on one so far, see docs/gpus.md"
     )
 

@@ -11,7 +11,8 @@ from co2l.search.algorithms.registry import algorithm_of
 from co2l.search.record.entries import Entry
 from co2l.search.space.document import Range, Value
 from co2l.search.space.plan import listed_trials
-from co2l.search.space.space import Configuration, Space, Trial
+from co2l.search.space.space import Configuration, Space
+from co2l.search.space.trial import Trial
 
 REPEATS = 20  # points in a row that were tried before, until one is picked among the others
 Point = Mapping[str, Value]

@@ -7,7 +7,8 @@ from typing import Literal, Protocol
 
 from co2l.search.algorithms.halving import Rungs
 from co2l.search.record.entries import Entry
-from co2l.search.space.space import Space, Trial
+from co2l.search.space.space import Space
+from co2l.search.space.trial import Trial
 
 Decision = Literal["continue", "stop", "pause"]  # a trial that pauses may continue later
 

@@ -17,7 +17,8 @@ from typing import Literal
 
 from co2l.search.record.entries import Entry
 from co2l.search.space.document import EarlyStop, Value
-from co2l.search.space.space import Configuration, Space, Trial
+from co2l.search.space.space import Configuration, Space
+from co2l.search.space.trial import Trial
 
 
 class Rungs:

@@ -23,7 +23,7 @@ def importance(space: Space, entries: Iterable[Entry]) -> dict[str, float]:
     ranked = [name for name in space.axes if name not in given(space)]
     groups: dict[tuple[Value, ...], list[Entry]] = defaultdict(list)
     for entry in sorted(entries, key=_described):  # the same numbers, whichever trial ended first
-        if entry.status == "done":
+        if entry.status == "done" and space.is_whole(entry.values):
             groups[tuple(entry.values[name] for name in given(space))].append(entry)
     shares = [found for group in groups.values() if (found := _shares(space, ranked, group))]
     if not shares:

@@ -30,7 +30,7 @@ def interactive(space: Space, entries: Sequence[Entry], name: str) -> Figure:
         raise unknown("figure", name, FIGURES)
     if not optuna.visualization.is_available():
         raise Co2lError("plotly is not installed", where=f"interactive('{name}')", fix="pip install plotly")
-    done = [entry for entry in entries if entry.status == "done"]
+    done = [entry for entry in entries if entry.status == "done" and space.is_whole(entry.values)]
     if not done:
         raise Co2lError("no trial is done yet", where=f"interactive('{name}')", fix="let the search run on")
     draw: Callable[..., Figure] = getattr(optuna.visualization, FIGURES[name])

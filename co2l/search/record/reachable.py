@@ -18,7 +18,7 @@ from co2l.learning.metrics import PROBES
 from co2l.learning.store import StoredFile
 from co2l.search.record.reader import StoredStudy
 from co2l.search.space.plan import listed_trials, trial_count
-from co2l.search.space.space import Trial
+from co2l.search.space.trial import Trial
 
 
 @dataclass(frozen=True)
@@ -67,5 +67,6 @@ def _trials(study: StoredStudy) -> Iterator[tuple[Trial, set[str]]]:
             )
         seen.add(trial.key)
         yield trial, {probe for probe in ((entry.result or {}).get("probes") or {}).values() if probe}
-    if trial_count(study.space) is not None:
+    greedy = study.space.selection.protocol.greedy  # later rounds go on from what is in the record
+    if greedy is None and trial_count(study.space) is not None:
         yield from ((trial, set[str]()) for trial in listed_trials(study.space) if trial.key not in seen)

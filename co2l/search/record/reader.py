@@ -5,7 +5,7 @@
     stored = reader.study("seq_digits")     # Co2lError with the closest name if there is none
     stored.kind, stored.space               # "search" or "evaluation"; the space as it was parsed
     stored.entries[trial.key].result        # `Result.as_dict()` of a trial that is done, else None
-    stored.cost(), stored.left, stored.importance()
+    stored.cost(), stored.left, stored.importance(), stored.choosing()
     select(stored.space, stored.entries.values()).selected
 
 `Entry.values` holds the values of the space's axes; `space.trial(entry.values, entry.seed).config` is the trial's
@@ -20,6 +20,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from co2l.errors import Co2lError, unknown
+from co2l.search.record.choosing import Choosing, choosing
 from co2l.search.record.entries import ENDED, Cost, Entry, total_cost
 from co2l.search.record.importance import importance
 from co2l.search.record.storage import connect_to_read, entry_of, no_studies, reaching, shown
@@ -53,6 +54,10 @@ class StoredStudy:
     def cost(self) -> Cost:
         """What all attempts have cost so far."""
         return total_cost(self.entries.values())
+
+    def choosing(self) -> Choosing:
+        """What a search has cost by its protocol."""
+        return choosing(self.space, self.entries.values())
 
     def importance(self) -> dict[str, float]:
         """How much each axis matters, the largest share first; empty for too few results."""

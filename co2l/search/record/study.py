@@ -20,7 +20,8 @@ from co2l.learning.config import VERSION
 from co2l.search.record.entries import Cost, Entry, Status, total_cost
 from co2l.search.record.storage import OPTUNA_STATE, PAUSED, WAIT, connect, entry_of, reaching, shown, widened
 from co2l.search.space.growth import difference, digest_of, grown
-from co2l.search.space.space import Space, Trial
+from co2l.search.space.space import Space
+from co2l.search.space.trial import Trial
 
 MAX_PROCESSES_LOST = 5  # in a row and without a new epoch, until the trial itself is to blame
 OBJECTIVE_NAMES = "study:metric_names"  # where Optuna's tools look for the name of what is maximised
@@ -115,7 +116,7 @@ class StudyRecord:
             template = create_trial(
                 state=OPTUNA_STATE["running"],
                 params=dict(trial.values),
-                distributions=self._distributions,
+                distributions={name: self._distributions[name] for name in trial.values},
                 user_attrs=values,
             )
             self._ids[trial.key] = self._storage.create_new_trial(self._study, template)

@@ -26,7 +26,8 @@ from co2l.search.running.queue import Signal, TrialQueue
 from co2l.search.running.reports import Fault, Report, course_name
 from co2l.search.running.thaw_queue import ThawQueue
 from co2l.search.space.budget import Budget
-from co2l.search.space.space import Space, Trial
+from co2l.search.space.space import Space
+from co2l.search.space.trial import Trial
 
 FAULTS = 3  # of the world around the trials, in a row and without a newly stored stage, until the search stops
 
@@ -181,8 +182,7 @@ class Coordinator:
             return
         if report.epochs_trained > attempt.stored:
             attempt.stored, self._faults = report.epochs_trained, 0
-        if report.task == 0:
-            self.queue.stage_ready(attempt.trial)
+        self.queue.stage_ready(attempt.trial, report.task)
         score = report.metrics.get(course_name(self.space.objective, attempt.trial.config))
         finished_tasks = report.task + 1
         if score is not None and finished_tasks < report.tasks:

@@ -34,7 +34,7 @@ from co2l.search.running.private_folder import private_folder
 from co2l.search.running.queue import FINISHED
 from co2l.search.running.reports import Report
 from co2l.search.running.trainable import Assignment, TrialTrainable
-from co2l.search.space.space import Trial
+from co2l.search.space.trial import Trial
 
 CONNECT_SECONDS = 10.0
 SHUTDOWN_SECONDS = 5.0  # for running trials to report once more when a search is stopped

@@ -7,7 +7,7 @@ import logging
 from datetime import UTC, datetime
 from pathlib import Path
 
-from co2l.search.space.space import Trial
+from co2l.search.space.trial import Trial
 
 _log = logging.getLogger(__name__)
 

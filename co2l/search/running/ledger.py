@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping
 
+from co2l.search.record.choosing import finished_tasks
 from co2l.search.record.entries import Entry
-from co2l.search.space.space import Trial
+from co2l.search.space.trial import Trial
 
 
 class Ledger:
@@ -41,8 +42,7 @@ class Ledger:
     def read(self, trial: Trial, entries: Mapping[str, Entry]) -> None:
         """What earlier drivers finished of the trial."""
         if (entry := entries.get(trial.key)) is not None:
-            tasks = len(trial.config.epochs) if entry.status == "done" else max(entry.rungs, default=0)
-            for task in range(tasks):
+            for task in range(finished_tasks(trial, entry)):
                 self.finish(trial, task)
 
     def finish(self, trial: Trial, task: int) -> None:
@@ -60,5 +60,4 @@ class Ledger:
         return sum(epochs for task, epochs in enumerate(trial.config.epochs) if not self.finished(trial, task))
 
     def _stage(self, trial: Trial, task: int) -> Hashable:
-        whose = trial.key if not self._reuse else trial.prefix if task == 0 else trial.whole
-        return whose, task
+        return trial.segment(task) if self._reuse else trial.key, task

@@ -11,15 +11,16 @@ import heapq
 import itertools
 import random
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Protocol
 
-from co2l.search.algorithms.drawing import Drawing
+from co2l.search.algorithms.greedy import drawing
 from co2l.search.record.entries import Entry, Status
 from co2l.search.running.ledger import Ledger
-from co2l.search.space.plan import epochs_of, order
-from co2l.search.space.space import Space, Trial
+from co2l.search.space.plan import order
+from co2l.search.space.space import Space
+from co2l.search.space.trial import Segment, Trial
 
 
 class Signal(Enum):
@@ -43,7 +44,7 @@ class Recorded(Protocol):
 class TrialQueue:
     """The trials of a search that have not ended, in the order in which they should start.
 
-    A trial that `next` issued is announced as `stage_ready` when its first stage is stored, and comes back by one of
+    A trial that `next` issued is announced as `stage_ready` when a stage of it is stored, and comes back by one of
     `finished`, `gave_up` and `try_again`.
     """
 
@@ -55,12 +56,12 @@ class TrialQueue:
         self._exhausted = False  # nothing that is left fits into the budget
         self._rank = itertools.count()
         self._startable: list[tuple[int, Trial]] = []
-        self._behind: dict[Hashable, list[tuple[int, Trial]]] = defaultdict(list)  # stages -> heap of those that wait
-        self._owner: dict[Hashable, str] = {}  # stages -> key of the trial that makes them
-        self._ready: set[Hashable] = set()  # stages that are stored
+        self._behind: dict[Segment, list[tuple[int, Trial]]] = defaultdict(list)  # stages -> heap of those that wait
+        self._owner: dict[Segment, str] = {}  # stages -> key of the trial that makes them
+        self._ready: set[Segment] = set()  # stages that are stored
         self._issued: dict[str, Trial] = {}
         self._waiting = 0
-        self._drawing = Drawing(space, record.entries, seed)
+        self._drawing = drawing(space, record.entries, seed)
         self._put(self._drawing.first())
         self._put(self._drawing.initial())
 
@@ -99,15 +100,16 @@ class TrialQueue:
             return True
         return sum(self._ledger.ahead(each) for each in self._issued.values()) <= self._ledger.left
 
-    def stage_ready(self, trial: Trial) -> None:
-        """The trial's first stage is stored now."""
-        self._release(_first(trial))
+    def stage_ready(self, trial: Trial, task: int) -> None:
+        """The trial's stage of this task (0-based) is stored now."""
+        if (segment := trial.ending(task)) is not None:
+            self._release(segment)
 
     def finished(self, trial: Trial) -> None:
         """The trial is done, and all its stages are stored."""
         del self._issued[trial.key]
-        self._release(_first(trial))
-        self._release(_all(trial))
+        for segment in trial.chain:
+            self._release(segment)
 
     def gave_up(self, trial: Trial) -> None:
         """The trial ended without a result, for good."""
@@ -132,24 +134,24 @@ class TrialQueue:
             if status == "pending":
                 pending.append(trial)
             elif status == "done":
-                self._ready |= {_first(trial), _all(trial)}
+                self._ready.update(trial.chain)
         if self._space.early_stop is not None:  # halving assumes that good ones come at any time
             random.Random(self._seed).shuffle(pending)
-        pending.sort(key=lambda trial: -sum(epochs_of(trial)))
+        pending.sort(key=lambda trial: -sum(trial.config.epochs))
         for trial in order(pending):
             self._insert(next(self._rank), trial)
 
     def _insert(self, rank: int, trial: Trial) -> None:
         """Behind the owner of the first of its stages that is in the making, or else ready to start."""
         if self._reuse:
-            for stages in (_first(trial), _all(trial)):
+            for stages in trial.chain:
                 if stages not in self._ready and self._owner.setdefault(stages, trial.key) != trial.key:
                     heapq.heappush(self._behind[stages], (rank, trial))
                     self._waiting += 1
                     return
         heapq.heappush(self._startable, (rank, trial))
 
-    def _release(self, stages: Hashable) -> None:
+    def _release(self, stages: Segment) -> None:
         """All that waited for these stages may start."""
         self._ready.add(stages)
         self._owner.pop(stages, None)
@@ -160,18 +162,10 @@ class TrialQueue:
     def _leave(self, trial: Trial) -> None:
         """The trial ended early: what it has not made is left to the next that waits for it."""
         del self._issued[trial.key]
-        for stages in (_all(trial), _first(trial)):
+        for stages in reversed(trial.chain):
             if self._owner.get(stages) != trial.key:
                 continue
             del self._owner[stages]
             if behind := self._behind.get(stages):
                 self._waiting -= 1
                 self._insert(*heapq.heappop(behind))
-
-
-def _first(trial: Trial) -> Hashable:
-    return "first", trial.prefix
-
-
-def _all(trial: Trial) -> Hashable:
-    return "all", trial.whole

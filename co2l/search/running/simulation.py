@@ -21,7 +21,8 @@ from co2l.search.running.coordinator import Coordinator, TrialTracker
 from co2l.search.running.queue import Signal
 from co2l.search.running.reports import Report, course_name
 from co2l.search.space.budget import Budget
-from co2l.search.space.space import Space, Trial
+from co2l.search.space.space import Space
+from co2l.search.space.trial import Trial
 
 
 def accuracy(trial: Trial, finished_tasks: int) -> float:
@@ -150,10 +151,10 @@ class Simulation:
         heapq.heappush(self._events, (self.now + duration, self._count, attempt))
 
     def _stage(self, trial: Trial, task: int) -> Hashable:
-        return (trial.prefix, 0) if task == 0 else (trial.whole, task)
+        return trial.segment(task), task
 
     def _task_done(self, attempt: _Attempt) -> None:
-        trial, task, tasks = attempt.trial, attempt.task, attempt.trial.config.settings.tasks
+        trial, task, tasks = attempt.trial, attempt.task, len(attempt.trial.config.epochs)
         if reason := self.fails(trial, task):
             failing = Report("epoch", task, tasks, 0, {}, attempt.trained, attempt.reused)
             self.coordinator.received(attempt.name, [failing], reason)
@@ -175,7 +176,7 @@ class Simulation:
 
     def _result(self, trial: Trial) -> dict[str, Any]:
         """In the form of `Result.as_dict()`; every task has the same accuracy."""
-        tasks = trial.config.settings.tasks
+        tasks = len(trial.config.epochs)
         scores = [self.accuracy(trial, t + 1) for t in range(tasks)]
         names = list(self._scenarios())
         return {

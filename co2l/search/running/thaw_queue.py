@@ -17,7 +17,8 @@ from co2l.search.algorithms.thaw import Candidate, Promises
 from co2l.search.running.ledger import Ledger
 from co2l.search.running.queue import FINISHED, WAIT, Recorded, Signal
 from co2l.search.space.plan import listed_trials
-from co2l.search.space.space import Configuration, Space, Trial
+from co2l.search.space.space import Configuration, Space
+from co2l.search.space.trial import Segment, Trial
 
 
 class ThawQueue:
@@ -28,7 +29,7 @@ class ThawQueue:
             grouped[space.configuration(trial.values)].append(trial)
         self._trials = list(grouped.values())
         self._where = {trial.key: (i, j) for i, each in enumerate(self._trials) for j, trial in enumerate(each)}
-        self._sharing: dict[Hashable, set[int]] = defaultdict(set)  # first stages -> points that have them
+        self._sharing: dict[Segment, set[int]] = defaultdict(set)  # stages -> points that have them
         self._depth: dict[str, int] = {}  # tasks whose scores are known
         self._rows: list[tuple[int, int, int, float]] = []  # scores: point, part, tasks ahead, score
         self._shared_rows: set[Hashable] = set()
@@ -40,7 +41,8 @@ class ThawQueue:
         self._ahead = [0] * len(self._trials)  # epochs until all trials of a point are finished
         for each in self._trials:
             for trial in each:
-                self._sharing[trial.prefix].add(self._where[trial.key][0])
+                for segment in trial.chain:
+                    self._sharing[segment].add(self._where[trial.key][0])
                 ledger.read(trial, record.entries)
         for i, each in enumerate(self._trials):
             for trial in each:
@@ -48,7 +50,7 @@ class ThawQueue:
             self._settle(i)
         listed = {configuration: i for i, configuration in enumerate(grouped)}
         self._first = {listed[space.configuration(point)] for point in space.starting_points}
-        prefixes = [tuple(trial.prefix for trial in each) for each in self._trials]
+        prefixes = [tuple(trial.chain[0] for trial in each) for each in self._trials]
         self._promises = Promises(space, list(grouped), prefixes, seed)
 
     def _read(self, trial: Trial) -> None:
@@ -61,8 +63,9 @@ class ThawQueue:
 
     def _learn(self, trial: Trial, finished_tasks: int, score: float) -> None:
         self._depth[trial.key] = max(finished_tasks, self._depth.get(trial.key, 0))
-        if finished_tasks == 1:  # those that share it have one score
-            name = (trial.prefix, *(trial.values[axis] for axis in self._space.selection.per))
+        segment = trial.ending(finished_tasks - 1)
+        if segment not in (None, trial.chain[-1]):  # those that share it have one score
+            name = (segment, *(trial.values[axis] for axis in self._space.selection.per))
             if name in self._shared_rows:
                 return
             self._shared_rows.add(name)
@@ -114,10 +117,11 @@ class ThawQueue:
         self._target[trial.key] = finished_tasks + 1
         return "continue" if goes_on else "pause"
 
-    def stage_ready(self, trial: Trial) -> None:
-        """The trial's first stage is stored now."""
-        for point in self._sharing[trial.prefix]:
-            self._settle(point)
+    def stage_ready(self, trial: Trial, task: int) -> None:
+        """The trial's stage of this task (0-based) is stored now."""
+        if (segment := trial.ending(task)) not in (None, trial.chain[-1]):
+            for point in self._sharing[segment]:
+                self._settle(point)
 
     def finished(self, trial: Trial) -> None:
         """The trial is done."""
@@ -180,21 +184,20 @@ class ThawQueue:
         entries = (self._record.entries.get(trial.key) for trial in self._trials[point])
         return any(entry is not None and (entry.failures or entry.processes_lost) for entry in entries)
 
-    def _busy(self) -> set[Hashable]:
+    def _busy(self) -> set[Segment]:
         """The stages in the making, which no second trial may train."""
         if not self._reuse:
             return set()
-        making = {trial.prefix for trial in self._issued.values() if not self._ledger.finished(trial, 0)}
-        return making | {("whole", trial.whole) for trial in self._issued.values()}
+        return {segment for trial in self._issued.values() for segment in trial.chain if self._makes(trial, segment)}
 
-    def _of_point(self, point: int, busy: set[Hashable]) -> Trial | None:
+    def _makes(self, trial: Trial, segment: Segment) -> bool:
+        return segment is trial.chain[-1] or not self._ledger.finished(trial, segment.stages[-1])
+
+    def _of_point(self, point: int, busy: set[Segment]) -> Trial | None:
         """The trial of a point that goes on: the furthest of those whose stages no other trains."""
         able = [
             trial
             for trial in self._trials[point]
-            if trial.key not in self._issued
-            and trial.prefix not in busy
-            and ("whole", trial.whole) not in busy
-            and self._record.status(trial) != "done"
+            if trial.key not in self._issued and busy.isdisjoint(trial.chain) and self._record.status(trial) != "done"
         ]
         return max(able, key=lambda trial: self._depth.get(trial.key, 0), default=None)

@@ -200,8 +200,8 @@ class Reporter:
     """
 
     def __init__(self, config: RunConfig) -> None:
-        self.tasks = config.settings.tasks
         self.epochs = config.epochs
+        self.tasks = len(self.epochs)
         self.trained = self.reused = 0
         self.evaluation_split = config.split.evaluation_split
         self.matrix_probe = METHODS[config.method].matrix_probe(config.settings)

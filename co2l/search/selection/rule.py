@@ -1,5 +1,6 @@
 """The paper's rule: select the configuration with the highest validation accuracy, averaged over its trials.
 
+What that accuracy is, and after which task, the space's protocol says; a greedy one selects a path.
 `per` selects for each value of its axes, `mean_over` selects one configuration for all values of its axes, both over
 all seeds. A configuration that lacks a trial cannot be selected, and is named in `left_out`.
 """
@@ -10,7 +11,7 @@ import itertools
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,13 @@ import yaml
 from co2l.errors import headline
 from co2l.files import write_atomic
 from co2l.learning.metrics import probe_title
+from co2l.search.record.choosing import Choosing
 from co2l.search.record.entries import Entry, Status
 from co2l.search.space.document import Range, Value
 from co2l.search.space.naming import named
+from co2l.search.space.rounds import Point, rounds
 from co2l.search.space.space import Configuration, Space
+from co2l.search.space.transfer import transferred
 
 
 @dataclass(frozen=True)
@@ -64,10 +68,14 @@ class Selected:
     margin: Margin = field(default_factory=Margin)
 
     def as_dict(self, space: Space) -> dict[str, Any]:
+        """What `co2l.evaluate` needs to run it, where it is to be evaluated, and how it came to be selected."""
+        benchmark, settings = space.benchmark, dict(self.settings)
+        if transfer := space.selection.protocol.transfer:
+            benchmark, settings = transfer.to, transferred(space, self.values).as_dict()["settings"]
         return {
-            "benchmark": space.benchmark,
+            "benchmark": benchmark,
             "method": space.method_of(self.values),
-            "settings": dict(self.settings),
+            "settings": settings,
             "score": self.score,
             "accuracies": dict(self.accuracies),
             "margin": self.margin.as_dict(),
@@ -129,21 +137,54 @@ def select(space: Space, entries: Iterable[Entry]) -> Choice:
     per = space.selection.per
     candidates: dict[tuple[Value, ...], list[Outcome]] = defaultdict(list)
     left_out: list[str] = []
-    for outcome in outcomes(space, entries):
+    known = outcomes(space, entries)
+    eligible = _eligible(space, known)
+    for outcome in known:
         if outcome.status == "done":
-            candidates[group(space, outcome.configuration)].append(outcome)
+            if outcome.configuration in eligible:
+                candidates[group(space, outcome.configuration)].append(outcome)
         else:
             left_out.append(_why(space, outcome))
     selected: list[Selected] = []
     missing: list[str] = []
     for values in itertools.product(*space.lists(per)):
         if best := candidates.get(values):
-            first, *others = sorted(best, key=lambda each: (-each.score, _position(space, each.configuration)))
+            first, *others = _sorted(space, best)
             selected += _runnable(space, first, _margin(space, first, others))
         else:
             where = named(dict(zip(per, values, strict=True)))
             missing.append(f"{where + ': ' if where else ''}no configuration has all of its trials finished")
     return Choice(tuple(selected), tuple(left_out), tuple(missing))
+
+
+def _sorted(space: Space, found: Iterable[Outcome]) -> list[Outcome]:
+    return sorted(found, key=lambda each: (-each.score, _position(space, each.configuration)))
+
+
+def ranking(space: Space, entries: Iterable[Entry]) -> Callable[[Sequence[Point]], list[Point]]:
+    """What puts points in the order of their scores, without those that have none; of equal ones the first on the axes
+    comes first."""
+    return _ranking(space, outcomes(space, entries))
+
+
+def _ranking(space: Space, known: Iterable[Outcome]) -> Callable[[Sequence[Point]], list[Point]]:
+    done = {outcome.configuration: outcome for outcome in known if outcome.status == "done"}
+
+    def ranked(points: Sequence[Point]) -> list[Point]:
+        listed = {configuration: point for point in points if (configuration := space.configuration(point)) in done}
+        return [listed[each.configuration] for each in _sorted(space, (done[name] for name in listed))]
+
+    return ranked
+
+
+def _eligible(space: Space, known: Sequence[Outcome]) -> set[Configuration]:
+    """What may be selected: of a greedy search the paths of its last round, which led there."""
+    if space.selection.protocol.greedy is None:
+        return {outcome.configuration for outcome in known}
+    *_, last = rounds(space, _ranking(space, known))
+    return {
+        configuration for point in last if len(configuration := space.configuration(point)) == len(space.drawn_axes)
+    }
 
 
 def _margin(space: Space, first: Outcome, others: Sequence[Outcome]) -> Margin:
@@ -171,7 +212,7 @@ def _runnable(space: Space, best: Outcome, margin: Margin) -> Iterable[Selected]
             group={name: point[name] for name in (*space.selection.per, *names)},
             score=best.score,
             values=point,
-            settings=trials[0].config.settings.model_dump(mode="json"),
+            settings=trials[0].config.as_dict()["settings"],
             trials=tuple(trial.key for trial in trials),
             accuracies=_averages(found),
             probe=probe_title(found[0], "final") if found else "",
@@ -205,7 +246,15 @@ def _why(space: Space, outcome: Outcome) -> str:
     return f"{which}: {done} of {space.trials_per_point} trials finished"
 
 
-def write(path: Path, space: Space, choice: Choice) -> None:
-    """The selected configurations as YAML, a list; each entry is what `co2l.evaluate` needs to run it."""
+def runnable(space: Space, choice: Choice) -> list[dict[str, Any]]:
+    """The selected configurations, each once: those for several streams of a benchmark may be one on another."""
     chosen = [each.as_dict(space) for each in choice.selected]
+    if space.selection.protocol.transfer is None:
+        return chosen
+    return list({repr((each["method"], each["settings"])): each for each in reversed(chosen)}.values())[::-1]
+
+
+def write(path: Path, space: Space, choice: Choice, cost: Choosing) -> None:
+    """The selected configurations as YAML, a list; each entry is what `co2l.evaluate` needs to run it."""
+    chosen = [{**each, "chosen_by": cost.as_dict()} for each in runnable(space, choice)]
     write_atomic(path, yaml.safe_dump(chosen, sort_keys=False, allow_unicode=True))

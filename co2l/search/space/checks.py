@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from co2l.data.benchmarks import benchmark
 from co2l.errors import Co2lError, unknown
-from co2l.learning.config import STREAM
 from co2l.learning.methods import METHODS, configure
-from co2l.learning.metrics import scenarios
+from co2l.learning.path import of_task
 from co2l.search.algorithms.registry import algorithm_of
-from co2l.search.space.document import METHOD, MOST_TRIALS, VARIANT, Document, EarlyStop, Range, Selection, Value
+from co2l.search.space.by_task import spread
+from co2l.search.space.document import METHOD, MOST_TRIALS, VARIANT, Document, EarlyStop, Range, Value
+from co2l.search.space.protocol import averaged, check_choice, check_protocol, rounds_of, split_by_class
 
 if TYPE_CHECKING:
     from co2l.learning.config import RunConfig
@@ -35,10 +36,12 @@ def checked(space: S) -> S:
     if space.variants and VARIANT not in space.axes:
         space = space.model_copy(update={"axes": {VARIANT: tuple(space.variants), **space.axes}})
     _check_names(space)
+    space = space.model_copy(update={"selection": averaged(space)})
+    space = split_by_class(spread(space))
     axes = _checked_axes(space)
     space = space.model_copy(update={"axes": axes, "variants": _checked_variants(space, axes)})
-    space = space.model_copy(update={"selection": _averaged(space)})
-    _check_choice(space)
+    check_choice(space)
+    check_protocol(space)
     space = space.model_copy(update={"start": _checked_start(space)})
     _check_algorithm(space)
     _check_amount(space)
@@ -80,17 +83,18 @@ def _check_names(space: Space) -> None:
     for section, (names, methods) in _sections(space).items():
         for name, method in itertools.product(names, methods):
             fields = METHODS[method].settings_type.model_fields
+            setting = of_task(name)[0]
             named = (section == "axes" and name == VARIANT and space.variants) or (
                 section != "settings" and name == METHOD
             )
-            if name in fields or named:
+            if setting in fields or named:
                 continue
             where = f"{space.source}: {section}.{name}"
             if name in ("seed", "seeds"):
                 raise Co2lError("a seed is not a setting", where=where, fix="list them under the key seeds, as [0, 1]")
-            owners = [other for other, kind in METHODS.items() if name in kind.settings_type.model_fields]
+            owners = [other for other, kind in METHODS.items() if setting in kind.settings_type.model_fields]
             if not owners:
-                raise unknown("setting", name, fields, where=f"{space.source}: {section}")
+                raise unknown("setting", setting, fields, where=f"{space.source}: {section}")
             know = [other for other in space.methods_tried if other in owners]
             fix = f"remove it, or set method to {' or '.join(owners)}"
             fix = f"give it under methods.{know[0]} alone" if know else fix
@@ -145,7 +149,11 @@ def _check_algorithm(space: Space) -> None:
 
 def _check_amount(space: Space) -> None:
     """A grid that no machine can even list is a slip."""
-    amount = math.prod(len(axis) for axis in space.axes.values() if not isinstance(axis, Range)) * len(space.seeds)
+    if space.selection.protocol.greedy:
+        amount = sum(rounds_of(space)) * space.trials_per_point
+    else:
+        listed = (axis for axis in space.axes.values() if not isinstance(axis, Range))
+        amount = math.prod(map(len, listed)) * len(space.seeds)
     if algorithm_of(space).enumerable and amount > MOST_TRIALS:
         fix = f"list fewer values, for at most {MOST_TRIALS:,} trials, or set algorithm to random or tpe"
         raise Co2lError(f"the grid has {amount:.3g} trials", where=f"{space.source}: axes", fix=fix)
@@ -158,7 +166,7 @@ def countless(name: str, source: str) -> Co2lError:
 
 def _checked_axes(space: Space) -> dict[str, tuple[Value, ...] | Range]:
     """The axes with their values as the settings take them, so that 1 and 1.0 are the same learning rate."""
-    first = {name: axis.low if isinstance(axis, Range) else axis[0] for name, axis in space.axes.items()}
+    first = _first(space.axes)
     _taken(space, first, "")
     axes: dict[str, tuple[Value, ...] | Range] = {}
     for name, axis in space.axes.items():
@@ -176,16 +184,20 @@ def _checked_axes(space: Space) -> dict[str, tuple[Value, ...] | Range]:
     return axes
 
 
+def _first(axes: Mapping[str, tuple[Value, ...] | Range]) -> dict[str, Value]:
+    return {name: axis.low if isinstance(axis, Range) else axis[0] for name, axis in axes.items()}
+
+
 def _checked_variants(space: Space, axes: Mapping[str, tuple[Value, ...] | Range]) -> dict[str, dict[str, Value]]:
     """The variants with their values as the settings take them; each is another one than those before it."""
-    first = {name: axis.low if isinstance(axis, Range) else axis[0] for name, axis in axes.items()}
+    first = _first(axes)
     variants: dict[str, dict[str, Value]] = {}
     found: dict[RunConfig, str] = {}
     for name, settings in space.variants.items():
         point = {**first, VARIANT: name}
         taken = {setting: _taken(space, point, setting) for setting in settings if setting != METHOD}
         variants[name] = {**settings, **taken}
-        same = found.setdefault(space.trial(point, 0).config, name)
+        same = found.setdefault(space.config(point, 0), name)
         if same != name:
             where = f"{space.source}: variants.{name}"
             raise Co2lError(f"has the same settings as '{same}'", where=where, fix="keep one of the two")
@@ -219,17 +231,17 @@ def _taken(space: Space, values: Mapping[str, Any], name: str) -> Any:
             where = f"{space.source}: axes.{each}"
             raise Co2lError(f"{reprlib.repr(value)} is not one value", where=where, fix="list plain values")
     try:
-        settings = configure(space.benchmark, space.method_of(values), given).settings
+        config = configure(space.benchmark, space.method_of(values), given)
     except Co2lError as error:
         raise _located(error, space, values) from None
     for each, value in given.items():
-        if isinstance(value, bool) and not isinstance(getattr(settings, each), bool):  # pydantic takes true for 1
-            about = type(settings).model_fields[each].description or "a number"
+        if isinstance(value, bool) and not isinstance(config.value(each), bool):  # pydantic takes true for 1
+            about = type(config.settings).model_fields[of_task(each)[0]].description or "a number"
             where = f"{space.source}: {_section(space, each, values)}.{each}"
             raise Co2lError(
                 f"true or false where a number should be, got {value}", where=where, fix=f"{each} is: {about}"
             )
-    return getattr(settings, name, None)
+    return config.value(name) if hasattr(config.settings, of_task(name)[0]) else None
 
 
 def _section(space: Space, name: str, values: Mapping[str, Any]) -> str | None:
@@ -242,19 +254,15 @@ def _section(space: Space, name: str, values: Mapping[str, Any]) -> str | None:
 
 def _located(error: Co2lError, space: Space, values: Mapping[str, Any]) -> Co2lError:
     """The same error at the key whose setting it starts with."""
-    match = re.match(r"(\w+)(: )?", error.what)
-    section = _section(space, match[1], values) if match else None
+    match = re.match(r"([\w/]+)(: )?", error.what)
+    some = space.given(values)
+    name = next((each for each in some if match and each == match[1]), None)
+    name = name or next((each for each in some if match and of_task(each)[0] == match[1]), None)
+    section = _section(space, name, values) if name else None
     if section is None or match is None:
         return Co2lError(error.what, where=space.source, fix=error.fix)
     what = error.what[match.end() :] if match[2] else error.what
-    return Co2lError(what, where=f"{space.source}: {section}.{match[1]}", fix=error.fix)
-
-
-def _averaged(space: Space) -> Selection:
-    """The selection, which never chooses between streams: it takes the mean over them, unless it chooses per stream."""
-    per, mean_over = space.selection.per, space.selection.mean_over
-    more = tuple(name for name in STREAM if name in space.axes and name not in (*per, *mean_over))
-    return space.selection.model_copy(update={"mean_over": (*mean_over, *more)}) if more else space.selection
+    return Co2lError(what, where=f"{space.source}: {section}.{name}", fix=error.fix)
 
 
 def _checked_start(space: Space) -> tuple[dict[str, Value], ...]:
@@ -285,28 +293,6 @@ def _as_on(axis: tuple[Value, ...] | Range, value: Any) -> Value:
     return type(axis.low)(value) if isinstance(axis, Range) else axis[axis.index(value)]
 
 
-def _check_choice(space: Space) -> None:
-    """The objective is measured on this benchmark, and the selection goes over axes that have a list."""
-    measured = [f"val/{name}" for name in ("score", *scenarios(benchmark(space.benchmark).scenario))]
-    if space.objective not in measured:
-        what = f"{space.objective} is not measured on {space.benchmark}"
-        raise Co2lError(what, where=f"{space.source}: objective", fix=f"valid are: {', '.join(measured)}")
-    selection = space.selection
-    for name in selection.per:
-        if name in selection.mean_over:
-            fix = "keep it under per to choose for each value, or under mean_over to choose one for all"
-            raise Co2lError(f"'{name}' is under per and mean_over", where=f"{space.source}: selection", fix=fix)
-    for key, names in (("per", selection.per), ("mean_over", selection.mean_over)):
-        where = f"{space.source}: selection.{key}"
-        for i, name in enumerate(names):
-            if name not in space.axes:
-                raise unknown("axis", name, space.axes, where=where)
-            if name in names[:i]:
-                raise Co2lError(f"'{name}' is there twice", where=where, fix="name each axis once")
-            if isinstance(space.axes[name], Range):
-                raise Co2lError(f"'{name}' is a range", where=where, fix=f"list its values under axes.{name}")
-
-
 def why_no_scores(space: Space) -> str:
     """Why nothing is known of a trial after each task; empty if it is."""
     for method in (name for name in space.methods_tried if METHODS[name].jointly):
@@ -327,6 +313,9 @@ def _checked_early_stop(space: Space) -> EarlyStop | None:
         fix = "leave matrix_probe out, or set early_stop to off" if "probe" in why else "set early_stop to off"
         raise Co2lError(what, where=f"{space.source}: early_stop", fix=fix)
     last = _fewest_tasks(space) - 1
+    if last == 0:
+        what, fix = "a trial that learns one task cannot be stopped after it", "set early_stop to off"
+        raise Co2lError(what, where=f"{space.source}: early_stop", fix=fix)
     rungs = space.early_stop.rungs or tuple(range(min(2, last), last + 1))
     if rungs[-1] > last:
         what = f"a rung after {rungs[-1]} tasks stops nothing: {space.benchmark} has {last + 1} here"
@@ -339,4 +328,4 @@ def _fewest_tasks(space: Space) -> int:
     some = space.any_trial()
     varied = {name: space.axes[name] for name in ("tasks", VARIANT, METHOD) if name in space.axes}
     points = [dict(zip(varied, values, strict=True)) for values in itertools.product(*varied.values())]
-    return min(space.trial({**some.values, **point}, some.seed).config.settings.tasks for point in points)
+    return min(len(space.trial({**some.values, **point}, some.seed).config.epochs) for point in points)

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
-    BaseModel,
     ConfigDict,
     Discriminator,
     Field,
@@ -31,16 +30,13 @@ from pydantic import (
 from co2l.data.class_order import in_one_word
 from co2l.errors import Co2lError, headline, unknown
 from co2l.plain_yaml import read_yaml
+from co2l.search.space.choice import Greedy, Part, Protocol, Selection, Transfer, Validation
 from co2l.shipped import space_file, spaces
 
 Value = bool | int | float | str
 MOST_TRIALS = 1_000_000
 VARIANT = "variant"  # the axis whose values are the names of the variants
 METHOD = "method"  # the axis whose values are the names of methods; a variant may name one too
-
-
-class Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class Range(Part):
@@ -59,16 +55,6 @@ class Range(Part):
             drawn = rng.uniform(self.low, self.high)
         drawn = min(max(drawn, self.low), self.high)  # exp(log(x)) may miss x by a hair
         return round(drawn) if isinstance(self.low, int) else drawn
-
-
-class Validation(Part):
-    fraction: float = Field(0.1, gt=0, lt=1, description="share of the training examples, between 0 and 1")
-    seed: int = Field(0, ge=0, description="a whole number from 0, which draws them")
-
-
-class Selection(Part):
-    per: tuple[str, ...] = Field((), strict=False, description="a list of axes: one choice for each of their values")
-    mean_over: tuple[str, ...] = Field((), strict=False, description="a list of axes: one choice for all their values")
 
 
 class EarlyStop(Part):
@@ -154,6 +140,9 @@ class Document(Part):
     axes: dict[str, Axis] = Field(
         {}, description="settings to try, each with a list as [0.1, 0.5] or {low: 0.01, high: 1, log: true}"
     )
+    per_task: tuple[str, ...] = Field(
+        (), strict=False, description="a list of axes whose value may differ from task to task"
+    )
     start: tuple[dict[str, Any], ...] = Field(
         (), strict=False, max_length=10_000, description="a list of points to try first, as [{eta: 0.5, kappa: 0.1}]"
     )
@@ -213,6 +202,9 @@ PARTS: dict[str, type[Part]] = {
     "algorithm": AlgorithmSpec,
     "validation": Validation,
     "selection": Selection,
+    "selection.protocol": Protocol,
+    "selection.protocol.greedy": Greedy,
+    "selection.protocol.transfer": Transfer,
     "early_stop": EarlyStop,
     "resources": Resources,
 }
@@ -260,7 +252,8 @@ def _first(error: ValidationError, source: str) -> Co2lError:
     found = min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
     key, *below = found["loc"]
     path = [str(key), *(str(part) for part in below if part not in ("values", "range", "int", "float"))]
-    model: type[Part] = PARTS.get(path[0], Document) if len(path) > 1 else Document
+    above = (".".join(path[:end]) for end in range(len(path) - 1, 0, -1))
+    model = next((PARTS[each] for each in above if each in PARTS), Document)
     if found["type"] == "extra_forbidden":
         return unknown(
             "key", path[-1], model.model_fields, where=": ".join(filter(None, [source, ".".join(path[:-1])]))

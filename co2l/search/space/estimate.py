@@ -7,7 +7,7 @@ computes it for a card that is not here.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,8 @@ from co2l.learning.config import RunConfig
 from co2l.learning.methods import METHODS
 from co2l.learning.methods.base import Method
 from co2l.search.space.plan import planned_trials, work_of
-from co2l.search.space.space import Space, Trial
+from co2l.search.space.space import Space
+from co2l.search.space.trial import Segment
 
 FEW, STEPS, PATIENCE = 8, 3, 1.0  # examples of a first try; timed steps; seconds that one of them may take
 LEFT_OUT = (
@@ -74,23 +75,27 @@ def estimate(
 ) -> Estimate:
     """Hours, and money if a price is given; `progress` hears which kind of trial is timed next, out of how many."""
     trials = list(planned_trials(space))
-    kinds = {_kind(space, trial): trial.config for trial in trials}
+    kinds = {_kind(space, config): config for trial in trials for config in _by_task(trial.config)}
     timed: dict[object, Timed] = {}
     for number, (kind, config) in enumerate(kinds.items(), 1):
         progress(number, len(kinds), dict(kind))
         timed[kind] = timing(config, dict(kind))
-    stages: dict[object, float] = {}
+    made: dict[Segment, float] = {}
     naive = 0.0
     for trial in trials:
-        first, later = _seconds(trial.config, timed[_kind(space, trial)])
-        naive += first + later
-        stages["first", trial.prefix] = first
-        stages["later", trial.whole] = later
-    return Estimate(sum(stages.values()) / 3600, naive / 3600, parallel, price, tuple(timed.values()))
+        seconds = _seconds(trial.config, [timed[_kind(space, config)] for config in _by_task(trial.config)])
+        naive += sum(seconds)
+        made |= {segment: sum(seconds[t] for t in segment.stages) for segment in trial.chain}
+    return Estimate(sum(made.values()) / 3600, naive / 3600, parallel, price, tuple(timed.values()))
 
 
-def _kind(space: Space, trial: Trial) -> tuple[tuple[str, Any], ...]:
-    return tuple(work_of(space, trial).items())
+def _by_task(config: RunConfig) -> list[RunConfig]:
+    """The run with the settings of each task, or once if they are the same."""
+    return [config.throughout(t) for t in range(len(config.epochs) if config.path else 1)]
+
+
+def _kind(space: Space, config: RunConfig) -> tuple[tuple[str, Any], ...]:
+    return tuple(work_of(space, config).items())
 
 
 def measured(*, data: Path, device: torch.device) -> Timing:
@@ -98,22 +103,25 @@ def measured(*, data: Path, device: torch.device) -> Timing:
     return lambda config, work: _time(config, config.open_stream(data), device, work)
 
 
-def _seconds(config: RunConfig, timed: Timed) -> tuple[float, float]:
-    """The training time of the first stage, and of all later ones together."""
-    epochs, (n_first, n_later) = config.epochs, timed.sizes
-    room = getattr(config.settings, "buffer_size", 0) if timed.replays else 0
-    if METHODS[config.method].jointly:
-        room = "unlimited"
-    drawn = 0
-    for t in range(1, len(epochs)):
+def _seconds(config: RunConfig, timed: Sequence[Timed]) -> list[float]:
+    """The training time of each stage, from the steps of each or of all."""
+    epochs, found = config.epochs, []
+    for t in range(len(epochs)):
+        step = timed[min(t, len(timed) - 1)]
+        n_first, n_later = step.sizes
+        room = getattr(config.settings_of(t), "buffer_size", 0) if step.replays else 0
+        if METHODS[config.method].jointly:
+            room = "unlimited"
         seen = n_first + (t - 1) * n_later
-        drawn += epochs[t] * (n_later + (seen if isinstance(room, str) else min(room, seen)))
-    return epochs[0] * n_first * timed.first, drawn * timed.later
+        drawn = n_later + (seen if isinstance(room, str) else min(room, seen))
+        found.append(epochs[t] * (n_first * step.first if t == 0 else drawn * step.later))
+    return found
 
 
 def _time(config: RunConfig, tasks: TaskStream, device: torch.device, work: dict[str, Any]) -> Timed:
     method = METHODS[config.method](config.settings, tasks.benchmark, config.seed, device)
-    one, two = tasks.train(0).to(device), tasks.train(1).to(device)
+    one = tasks.train(0).to(device)
+    two = tasks.train(1).to(device) if len(tasks) > 1 else one  # it may learn no other
     method.begin_task(0, one)
     _, first = _seconds_per_example(method, 0, config.seed, device)
     method.end_task(0, one)

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from co2l.learning.cards import CARDS, GIB, Card, gib_on_card
+from co2l.learning.config import RunConfig
 from co2l.learning.footprint import Footprint, footprint
-from co2l.search.space.document import Range
+from co2l.learning.path import of_task
+from co2l.search.space.document import Range, Value
 from co2l.search.space.naming import named
 from co2l.search.space.plan import work_of
-from co2l.search.space.space import Space, Trial
+from co2l.search.space.space import Space
 
 
 @dataclass(frozen=True)
@@ -64,26 +66,32 @@ class Memory:
 
 def memory(space: Space) -> Memory:
     """Of every batch size, network and loss that a trial may have, with the largest buffer."""
-    largest: dict[tuple[object, ...], tuple[Trial, dict[str, Any]]] = {}
-    for trial in _extremes(space):
-        work = work_of(space, trial)
+    largest: dict[tuple[object, ...], tuple[RunConfig, dict[str, Any]]] = {}
+    for config in _extremes(space):
+        work = work_of(space, config)
         kind = tuple(work.values())
-        if kind not in largest or _buffer(trial) > _buffer(largest[kind][0]):
-            largest[kind] = trial, work
-    needs = [Need(work, footprint(trial.config)) for trial, work in largest.values()]
+        if kind not in largest or _buffer(config) > _buffer(largest[kind][0]):
+            largest[kind] = config, work
+    needs = [Need(work, footprint(config)) for config, work in largest.values()]
     return Memory(tuple(sorted(needs, key=lambda need: need.footprint.peak)), space.resources.gpus)
 
 
-def _buffer(trial: Trial) -> float:
-    size = getattr(trial.config.settings, "buffer_size", 0)
+def _buffer(config: RunConfig) -> float:
+    size = getattr(config.settings, "buffer_size", 0)
     return float("inf") if isinstance(size, str) else size
 
 
-def _extremes(space: Space) -> Iterator[Trial]:
-    """Every listed value of every axis, and the largest of every range: more settings of a kind need more memory."""
-    lists = [(axis.high,) if isinstance(axis, Range) else axis for axis in space.axes.values()]
-    for values in itertools.product(*lists):
-        yield space.trial(dict(zip(space.axes, values, strict=True)), space.seeds[0])
+def _extremes(space: Space) -> Iterator[RunConfig]:
+    """Every listed value of every axis, and the largest of every range: more settings of a kind need more memory.
+
+    A setting of single tasks counts as if all tasks had each of its values.
+    """
+    lists: dict[str, dict[Value, None]] = {}
+    for name, axis in space.axes.items():
+        values = (axis.high,) if isinstance(axis, Range) else axis
+        lists.setdefault(of_task(name)[0], {}).update(dict.fromkeys(values))
+    for values in itertools.product(*lists.values()):
+        yield space.config(dict(zip(lists, values, strict=True)), space.seeds[0])
 
 
 def size(count: int) -> str:

@@ -11,8 +11,12 @@ from typing import Any
 
 from co2l.learning.config import RunConfig, Scope
 from co2l.search.algorithms.registry import algorithm_of
+from co2l.search.space.by_task import merged
 from co2l.search.space.document import METHOD
-from co2l.search.space.space import Space, Trial
+from co2l.search.space.protocol import rounds_of
+from co2l.search.space.rounds import rounds
+from co2l.search.space.space import Space
+from co2l.search.space.trial import Segment, Trial
 
 UNWORKED = ("E_0", "E_t", "epochs", "buffer_size", "class_order")  # how many steps there are, and on which classes
 
@@ -51,29 +55,26 @@ class Plan:
 def plan(space: Space) -> Plan:
     """Count without training. A trial's chain parts from another's at the first stage that reads a differing axis.
 
-    All stages after the first read the same settings, so two trials share all of them or none. The number and order of
-    tasks is among what the first one reads.
+    Where no setting differs by task, all stages after the first read the same, so two trials share all of them or none.
+    The number and order of tasks is among what the first one reads.
     """
-    first: dict[object, tuple[RunConfig, int]] = {}
-    later: dict[object, tuple[RunConfig, int]] = {}
-    uses: Counter[object] = Counter()
+    made: dict[Segment, tuple[RunConfig, int]] = {}
+    uses: Counter[Segment] = Counter()
     trials = naive = 0
     for trial in planned_trials(space):
-        E_0, E_rest = epochs_of(trial)
-        trials, naive = trials + 1, naive + E_0 + E_rest
-        first.setdefault(trial.prefix, (trial.config, E_0))
-        later.setdefault(trial.whole, (trial.config, E_rest))
-        uses.update([("first", trial.prefix), ("later", trial.whole)])
-    again = [(config, range(1)) for name, (config, _) in first.items() if uses["first", name] > 1]
-    again += [(config, range(1, len(config.epochs))) for name, (config, _) in later.items() if uses["later", name] > 1]
+        config, epochs = trial.config, trial.config.epochs
+        trials, naive = trials + 1, naive + sum(epochs)
+        for segment in trial.chain:
+            made.setdefault(segment, (config, sum(epochs[t] for t in segment.stages)))
+        uses.update(trial.chain)
     return Plan(
         trials=trials,
-        first_stages=len(first),
-        stages=len(first) + sum(len(config.epochs) - 1 for config, _ in later.values()),
+        first_stages=sum(segment.stages.start == 0 for segment in made),
+        stages=sum(len(segment.stages) for segment in made),
         epochs_naive=naive,
-        epochs_planned=sum(epochs for _, epochs in (*first.values(), *later.values())),
-        exact=algorithm_of(space).enumerable and space.early_stop is None,
-        used_again=tuple(again),
+        epochs_planned=sum(epochs for _, epochs in made.values()),
+        exact=trial_count(space) is not None and space.early_stop is None,
+        used_again=tuple((config, each.stages) for each, (config, _) in made.items() if uses[each] > 1),
     )
 
 
@@ -86,7 +87,7 @@ def together(spaces: Sequence[Space]) -> Plan:
     trials = naive = 0
     for space in spaces:
         for trial in space.trials():
-            keys, of_task = trial.config.stage_keys(trial.config.settings.tasks), trial.config.epochs
+            keys, of_task = trial.config.stage_keys(len(trial.config.epochs)), trial.config.epochs
             trials, naive = trials + 1, naive + sum(of_task)
             epochs |= zip(keys, of_task, strict=True)
             first.add(keys[0])
@@ -99,6 +100,8 @@ def together(spaces: Sequence[Space]) -> Plan:
 
 def trial_count(space: Space) -> int | None:
     """How many trials the search has; None if its algorithm draws them as it goes."""
+    if space.selection.protocol.greedy:
+        return sum(rounds_of(space)) * space.trials_per_point
     algorithm = algorithm_of(space)
     if not algorithm.enumerable:
         return None
@@ -112,7 +115,14 @@ def listed_trials(space: Space) -> Iterator[Trial]:
 
 
 def planned_trials(space: Space) -> Iterator[Trial]:
-    """The trials of the search; if it draws them, as many as it will train, drawn at random."""
+    """The trials of the search; if it draws them, as many as it will train, drawn at random.
+
+    A greedy search has as many, and as long ones, whichever states it goes on from.
+    """
+    if space.selection.protocol.greedy:
+        for points in rounds(space, lambda found: found):
+            yield from (trial for point in points for trial in space.trials_of(point))
+        return
     if algorithm_of(space).enumerable:
         yield from listed_trials(space)
         return
@@ -126,34 +136,28 @@ def planned_trials(space: Space) -> Iterator[Trial]:
             yield from space.trials_of(point)
 
 
-def work_of(space: Space, trial: Trial) -> dict[str, Any]:
+def work_of(space: Space, config: RunConfig) -> dict[str, Any]:
     """The varied settings that change what a training step computes and holds, and not only its result.
 
     Batches, networks and losses do; rates and temperatures do not, nor how long a task is trained or evaluated. A
     larger buffer only makes epochs longer.
     """
-    settings = trial.config.settings
-    known = [name for name in space.varied if name in type(settings).model_fields]
+    settings = config.settings
+    known = [name for name in merged(space.varied) if name in type(settings).model_fields]
     varied = {name: getattr(settings, name) for name in known if settings.scope(name) is not Scope.PROBE}
-    method = {METHOD: trial.config.method} if len(space.methods_tried) > 1 else {}
+    method = {METHOD: config.method} if len(space.methods_tried) > 1 else {}
     work = {name: value for name, value in varied.items() if not isinstance(value, float) and name not in UNWORKED}
     return {**method, **work}
 
 
-def epochs_of(trial: Trial) -> tuple[int, int]:
-    """The epochs of task 1, and those of all later tasks together."""
-    first, *later = trial.config.epochs
-    return first, sum(later)
-
-
 def order(trials: Iterable[Trial]) -> list[Trial]:
     """One trial of every distinct first stage, then the others: what many wait for is trained first."""
-    seen: set[tuple[object, ...]] = set()
+    seen: set[Segment] = set()
     leaders: list[Trial] = []
     others: list[Trial] = []
     for trial in trials:
-        (others if trial.prefix in seen else leaders).append(trial)
-        seen.add(trial.prefix)
+        (others if trial.chain[0] in seen else leaders).append(trial)
+        seen.add(trial.chain[0])
     return leaders + others
 
 

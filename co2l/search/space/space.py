@@ -11,8 +11,7 @@ import itertools
 import math
 import random
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self, TypeVar, overload
 
@@ -23,35 +22,15 @@ from co2l.errors import Co2lError
 from co2l.imports import use_given
 from co2l.learning.config import RunConfig, Scope
 from co2l.learning.methods import METHODS, configure
+from co2l.learning.path import of_task
 from co2l.search.algorithms.registry import ALGORITHMS
+from co2l.search.space.by_task import by_task
 from co2l.search.space.checks import checked, countless
 from co2l.search.space.document import METHOD, VARIANT, Document, Range, Value, read, shaped
 from co2l.search.space.growth import difference, digest_of
+from co2l.search.space.trial import Segment, Trial
 
 Configuration = tuple[tuple[str, Value], ...]  # what is selected as one: all axes but those that are averaged over
-
-
-@dataclass(frozen=True)
-class Trial:
-    """One run of a search: a value for every axis, and a seed."""
-
-    values: Mapping[str, Value]
-    config: RunConfig
-    prefix: tuple[Value, ...]  # what tells its first stage from those of the space's other trials
-    whole: tuple[Value, ...]  # what tells all its stages from theirs: those only evaluated in another way have the same
-
-    @property
-    def seed(self) -> int:
-        return self.config.seed
-
-    @functools.cached_property
-    def key(self) -> str:
-        return self.config.key
-
-    @property
-    def group(self) -> tuple[tuple[str, Value], ...]:
-        """Its values, whatever the seed."""
-        return tuple(self.values.items())
 
 
 class Space(Document):
@@ -67,7 +46,7 @@ class Space(Document):
     @functools.cached_property
     def split(self) -> Split:
         """Training examples only, a part of them for validation."""
-        return Split("search", self.validation.fraction, self.validation.seed)
+        return Split("search", self.validation.fraction, self.validation.seed, self.validation.by)
 
     @property
     def size(self) -> int | None:
@@ -88,7 +67,11 @@ class Space(Document):
 
     def configuration(self, values: Mapping[str, Value]) -> Configuration:
         """What is selected as one: the values of all axes but those that the selection averages over."""
-        return tuple((name, values[name]) for name in self.drawn_axes)
+        return tuple((name, values[name]) for name in self.drawn_axes if name in values)
+
+    def is_whole(self, values: Mapping[str, Value]) -> bool:
+        """Whether there is one for every axis; a greedy trial has those of the first tasks."""
+        return values.keys() == self.axes.keys()
 
     def lists(self, names: Iterable[str]) -> list[tuple[Value, ...]]:
         """The values of some axes; an error if one of them is a range."""
@@ -126,16 +109,39 @@ class Space(Document):
         return axis
 
     def trial(self, values: Mapping[str, Value], seed: int) -> Trial:
-        """The trial of one value per axis, which need not be on the grid."""
-        if values.keys() != self.axes.keys():
-            raise Co2lError(f"a trial needs one value for each of {', '.join(self.axes)}", where=self.source)
-        given = self.given(values)
-        method = self.method_of(values)
-        config = configure(self.benchmark, method, given, seed=seed, split=self.split, where=self.source)
-        settings, (first, later) = config.settings, self._read_by[method]
-        taken = {name: values[name] if name in (VARIANT, METHOD) else getattr(settings, name) for name in self.axes}
-        prefix = (seed, method, *(getattr(settings, name) for name in first))
-        return Trial(taken, config, prefix, (*prefix, *(getattr(settings, name) for name in later)))
+        """The trial of one value per axis, which need not be on the grid; a greedy one has those of the first tasks."""
+        named = [name for name in self.axes if name in values]
+        until = self._until(named)
+        expected = [name for name in self.axes if until is None or (of_task(name)[1] or 0) <= until]
+        if len(values) > len(named) or named != (expected if self.selection.protocol.greedy else list(self.axes)):
+            raise Co2lError(f"a trial needs one value for each of {', '.join(expected)}", where=self.source)
+        config = self.config(values, seed, until)
+        taken = {name: values[name] if name in (VARIANT, METHOD) else config.value(name) for name in named}
+        return Trial(taken, config, self._chain(config))
+
+    def _until(self, named: Iterable[str]) -> int | None:
+        """How many tasks a trial with values for these axes learns; None for all."""
+        if self.selection.protocol.greedy:
+            return max(of_task(name)[1] or 0 for name in named) or 1
+        return self.selection.protocol.first_k
+
+    def config(self, values: Mapping[str, Value], seed: int, until: int | None = None) -> RunConfig:
+        """The configuration at a point, which may leave out axes."""
+        method, given = self.method_of(values), self.given(values)
+        return configure(self.benchmark, method, given, seed=seed, split=self.split, until=until, where=self.source)
+
+    def _chain(self, config: RunConfig) -> tuple[Segment, ...]:
+        """Task 1, and all others together, which read the same; or every task, if settings differ by task."""
+        settings, (first, later, every) = config.settings, self._read_by[config.method]
+        read = config.seed, config.method, *(getattr(settings, name) for name in first)
+        chain, tasks = [Segment(read, range(1))], len(config.epochs)
+        if tasks > 1 and not self._by_task:
+            chain.append(Segment((*read, *(getattr(settings, name) for name in later)), range(1, tasks)))
+        for t in range(1, tasks if self._by_task else 1):
+            settings = config.settings_of(t)
+            read = *read, *(getattr(settings, name) for name in every)
+            chain.append(Segment(read, range(t, t + 1)))
+        return tuple(chain)
 
     def method_of(self, values: Mapping[str, Any]) -> str:
         """The method at a point of the axes."""
@@ -174,20 +180,29 @@ class Space(Document):
         return tuple(name for name in dict.fromkeys([*self.axes, *together]) if name not in (VARIANT, METHOD))
 
     @functools.cached_property
-    def _read_by(self) -> dict[str, tuple[list[str], list[str]]]:
-        """Of the varied settings, by method: those that the first stage reads, and those that only later ones do."""
+    def _by_task(self) -> bool:
+        """Whether settings of single tasks vary."""
+        return any(of_task(name)[1] is not None for name in self.varied)
+
+    @functools.cached_property
+    def _read_by(self) -> dict[str, tuple[list[str], list[str], list[str]]]:
+        """Of the varied settings, by method: those that task 1 reads, those that only later ones read, all these do."""
         read = {}
         for method in self.methods_tried:
             kind = METHODS[method].settings_type
-            scopes = {name: kind.scope(name) for name in self.varied if name in kind.model_fields}
+            varied = dict.fromkeys(of_task(name)[0] for name in self.varied)
+            scopes = {name: kind.scope(name) for name in varied if name in kind.model_fields}
             first = [name for name, scope in scopes.items() if scope in (Scope.EVERY, Scope.FIRST)]
-            read[method] = first, [name for name, scope in scopes.items() if scope is Scope.LATER]
+            every = [name for name, scope in scopes.items() if scope in (Scope.EVERY, Scope.LATER)]
+            read[method] = first, [name for name, scope in scopes.items() if scope is Scope.LATER], every
         return read
 
     def with_settings(self, values: Mapping[str, Any], *, where: str = "--set") -> Self:
         """The space with settings overridden: an axis keeps the value as its only one; a list is a new axis."""
         settings, axes = dict(self.settings), dict(self.axes)
         for name, value in values.items():
+            for single in (each for each in self.axes if of_task(each)[0] == name and each != name):
+                axes.pop(single, None)  # one value for all tasks
             if isinstance(value, list | dict):
                 settings.pop(name, None)
                 axes[name] = value  # type: ignore[assignment]  # `parse` checks it like the content of a file
@@ -207,18 +222,34 @@ class Space(Document):
 
     def canonical(self) -> dict[str, Any]:
         """What the results depend on, defaults included: not how many samples, on what, or how often retried."""
-        left_out = {"imports", "start", "samples", "resources", "retries", "settings", "variants", "methods"}
+        left_out = {
+            "imports",
+            "per_task",
+            "start",
+            "samples",
+            "resources",
+            "retries",
+            "settings",
+            "variants",
+            "methods",
+        }
         plain, some = self.model_dump(mode="json", exclude=left_out), self.any_trial()
         if len(self.methods_tried) > 1 or METHOD in self.axes:
             return {**plain, "settings": {}, **self._of_methods(some), **self._plugins(some)}
         if self.variants:
             together = {name for settings in self.variants.values() for name in settings}
             trials = {name: self.trial({**some.values, VARIANT: name}, some.seed) for name in self.variants}
-            plain["variants"] = {
-                name: trial.config.settings.model_dump(mode="json", include=together) for name, trial in trials.items()
-            }
-        settings = some.config.settings.model_dump(mode="json", exclude=set(self.varied))
+            plain["variants"] = {name: self._described(trial.config, together) for name, trial in trials.items()}
+        settings = self._described(some.config)
         return {**plain, "settings": settings, **self._plugins(some)}
+
+    def _described(self, config: RunConfig, together: Collection[str] | None = None) -> dict[str, Any]:
+        """Its settings that are not varied, or those that a variant sets together."""
+        settings: dict[str, Any] = config.as_dict()["settings"]
+        if together is None:
+            return {name: value for name, value in settings.items() if name not in self.varied}
+        wanted = {of_task(name)[0] for name in together}
+        return {name: value for name, value in settings.items() if of_task(name)[0] in wanted and name not in self.axes}
 
     def _plugins(self, some: Trial) -> dict[str, Any]:
         """The plug-ins that its trials or its algorithm run code of, and what describes its benchmark, if any."""
@@ -233,8 +264,8 @@ class Space(Document):
         """The canonical form of what differs by method: all settings that are on no axis, for each that is named."""
 
         def complete(point: Mapping[str, Value]) -> dict[str, Any]:
-            settings = self.trial({**some.values, **point}, some.seed).config.settings
-            return settings.model_dump(mode="json", exclude=set(self.axes))
+            settings = self.trial({**some.values, **point}, some.seed).config.as_dict()["settings"]
+            return {name: value for name, value in settings.items() if name not in self.axes}
 
         variants = {
             name: {METHOD: self.method_of({VARIANT: name}), **complete({VARIANT: name})} for name in self.variants
@@ -243,7 +274,11 @@ class Space(Document):
         return {"variants": variants, "methods": methods}
 
     def any_trial(self) -> Trial:
+        """The first on the axes; of a greedy search, in its first round."""
         first = {name: axis.low if isinstance(axis, Range) else axis[0] for name, axis in self.axes.items()}
+        if self.selection.protocol.greedy:
+            begin = next(iter(by_task(self.axes)))
+            first = {name: value for name, value in first.items() if (of_task(name)[1] or 0) <= begin}
         return self.trial(first, self.seeds[0])
 
     @property
@@ -255,9 +290,11 @@ class Space(Document):
         return difference(self.canonical(), other.canonical())
 
 
-def load(path: str | Path) -> Space:
-    """The space in a YAML file; what it imports is named as seen from there."""
+def load(path: str | Path, *, protocol: object = None) -> Space:
+    """The space in a YAML file, perhaps with another protocol; what it imports is named as seen from there."""
     document = read(path)
+    if isinstance(document, dict) and protocol is not None and isinstance(document.get("selection") or {}, dict):
+        document["selection"] = {**(document.get("selection") or {}), "protocol": protocol}
     if isinstance(document, dict) and isinstance(names := document.get("imports"), list):
         folder = Path(path).absolute().parent
         document["imports"] = [_seen_from(folder, each) if isinstance(each, str) else each for each in names]

@@ -24,7 +24,8 @@ from co2l.search.running.reports import Report
 from co2l.search.selection.rule import Selected
 from co2l.search.selection.seeds import SeedSummary
 from co2l.search.space.naming import named
-from co2l.search.space.space import Space, Trial
+from co2l.search.space.space import Space
+from co2l.search.space.trial import Trial
 from co2l.search.tracking import operations
 from co2l.search.tracking.connection import check, database_of
 from co2l.search.tracking.operations import rounded

@@ -15,7 +15,8 @@ from co2l.learning.metrics import course, reported
 from co2l.search.record.entries import ENDED, Entry, Status
 from co2l.search.running.reports import Report, course_name
 from co2l.search.space.document import VARIANT
-from co2l.search.space.space import Space, Trial
+from co2l.search.space.space import Space
+from co2l.search.space.trial import Trial
 from co2l.search.tracking.pages import run_name
 
 Operation = dict[str, Any]

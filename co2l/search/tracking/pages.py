@@ -18,7 +18,8 @@ from co2l.search.selection.rule import Selected
 from co2l.search.selection.seeds import SeedSummary
 from co2l.search.space.document import Range, Value
 from co2l.search.space.naming import named, short, shortened
-from co2l.search.space.space import Space, Trial
+from co2l.search.space.space import Space
+from co2l.search.space.trial import Trial
 
 SYMBOLS = {
     **{"eta": "η", "tau": "τ", "kappa": "κ", "kappa_star": "κ*"},

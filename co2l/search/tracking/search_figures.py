@@ -37,7 +37,8 @@ def search_figures(
         return {}
     figures = {"importance": importance(shares, described(space))} if shares else {}
     figures["history"] = history(known, space.objective)
-    figures["parallel_coordinate"] = parallel_coordinate(space, finished, selected)
+    if whole := [entry for entry in finished if space.is_whole(entry.values)]:
+        figures["parallel_coordinate"] = parallel_coordinate(space, whole, selected)
     return figures
 
 

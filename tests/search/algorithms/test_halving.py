@@ -11,7 +11,8 @@ from spaces import space_of as small_space
 from co2l.search.algorithms.early_stopping import EarlyStopper, early_stopper
 from co2l.search.record.entries import Cost
 from co2l.search.record.study import StudyRecord
-from co2l.search.space.space import Space, Trial
+from co2l.search.space.space import Space
+from co2l.search.space.trial import Trial
 
 
 def space_of(**keys: Any) -> Space:

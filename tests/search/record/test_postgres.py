@@ -21,7 +21,8 @@ from co2l.search.record.entries import Cost
 from co2l.search.record.lease import driving
 from co2l.search.record.study import StudyRecord
 from co2l.search.running.queue import FINISHED, TrialQueue
-from co2l.search.space.space import Trial, parse
+from co2l.search.space.space import parse
+from co2l.search.space.trial import Trial
 
 SPACE = parse({"benchmark": "seq_digits", "axes": {"kappa": [0.1, 0.2], "buffer_size": [50, "unlimited"]}}, "s.yaml")
 

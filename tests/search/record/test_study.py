@@ -17,7 +17,8 @@ from co2l.search.record.entries import Cost, Entry
 from co2l.search.record.reader import StudyReader
 from co2l.search.record.study import MAX_PROCESSES_LOST, StudyRecord
 from co2l.search.space.evaluation import of_space
-from co2l.search.space.space import Space, Trial
+from co2l.search.space.space import Space
+from co2l.search.space.trial import Trial
 
 
 def space_of(**keys: Any) -> Space:

@@ -16,7 +16,7 @@ from co2l.search.running.coordinator import Coordinator, Running
 from co2l.search.running.failures import FailureLog
 from co2l.search.running.queue import FINISHED
 from co2l.search.running.reports import Report
-from co2l.search.space.space import Trial
+from co2l.search.space.trial import Trial
 
 
 class Tracked:

@@ -14,7 +14,7 @@ from co2l.learning.methods.co2l import Co2L
 from co2l.search.record.study import LOST, MAX_PROCESSES_LOST
 from co2l.search.running.reports import Report
 from co2l.search.running.trainable import TrialTrainable
-from co2l.search.space.space import Trial
+from co2l.search.space.trial import Trial
 
 STICKY = torch.AcceleratorError("CUDA error: an illegal memory access was encountered")
 FULL = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")

@@ -12,7 +12,8 @@ from co2l.search.record.study import StudyRecord
 from co2l.search.running.coordinator import FAULTS, Coordinator
 from co2l.search.running.reports import Report
 from co2l.search.running.trainable import Assignment, TrialTrainable
-from co2l.search.space.space import Space, Trial, parse
+from co2l.search.space.space import Space, parse
+from co2l.search.space.trial import Trial
 
 
 class Unseen:

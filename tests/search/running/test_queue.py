@@ -10,7 +10,8 @@ from spaces import result, space_of
 from co2l.search.record.entries import Cost
 from co2l.search.record.study import StudyRecord
 from co2l.search.running.queue import FINISHED, WAIT, Signal, TrialQueue
-from co2l.search.space.space import Space, Trial
+from co2l.search.space.space import Space
+from co2l.search.space.trial import Trial
 
 
 class Driven(TrialQueue):
@@ -52,7 +53,7 @@ def test_new_first_stages_come_first_and_others_wait_for_theirs() -> None:
     one, two = queue.take(), queue.take()
     assert [one.values["eta"], two.values["eta"]] == [0.01, 0.02]
     assert queue.next() is WAIT
-    queue.stage_ready(two)
+    queue.stage_ready(two, 0)
     three = queue.take()
     assert three.values["eta"] == 0.02
     assert three.key != two.key
@@ -87,7 +88,7 @@ def test_without_reuse_nothing_waits() -> None:
 def test_trials_with_the_same_chain_wait_for_all_of_it() -> None:
     queue = Driven(space_of({"kappa": [0.1, 0.2], "probe_lr": [0.1, 1.0]}))  # the probe reads no state's past
     one = queue.take()
-    queue.stage_ready(one)
+    queue.stage_ready(one, 0)
     two = queue.take()
     assert two.values["kappa"] != one.values["kappa"]
     assert queue.next() is WAIT
@@ -104,7 +105,7 @@ def test_a_failed_owner_is_followed_by_the_next_that_waits() -> None:
     two = queue.take()
     assert two.key != one.key
     assert queue.next() is WAIT  # the first stage is in the making again, by one only
-    queue.stage_ready(two)
+    queue.stage_ready(two, 0)
     three, again = queue.take(), queue.take()
     assert again.key == one.key  # after all others
     assert queue.fail(again) is False
@@ -132,7 +133,7 @@ def test_pruned_and_interrupted_owners_let_the_next_take_over() -> None:
     queue.try_again(one)
     two = queue.take()
     assert two.key != one.key
-    queue.stage_ready(two)
+    queue.stage_ready(two, 0)
     queue.record.prune(two, Cost())
     queue.gave_up(two)
     assert {queue.take().key, queue.take().key} == {trial.key for trial in queue.space.trials()} - {two.key}
@@ -163,5 +164,5 @@ def test_tpe_does_not_draw_everything_while_a_stage_is_in_the_making() -> None:
     assert queue.next() is WAIT
     assert queue.next() is WAIT
     assert queue.unfinished == 40
-    queue.stage_ready(one)
+    queue.stage_ready(one, 0)
     assert isinstance(queue.next(), Trial)

@@ -15,7 +15,8 @@ from co2l.search.record.study import StudyRecord
 from co2l.search.running.simulation import Simulation, recorded
 from co2l.search.selection.rule import select
 from co2l.search.space.plan import plan
-from co2l.search.space.space import Space, Trial, load
+from co2l.search.space.space import Space, load
+from co2l.search.space.trial import Trial
 
 SPACES = Path(__file__).parents[3] / "search_spaces"
 AXES = {"eta": [0.01, 0.02, 0.05], "kappa": [0.1, 0.2], "E_t": [5, 10], "buffer_size": [50, 100]}

@@ -23,7 +23,7 @@ from co2l.search.record.study import StudyRecord
 from co2l.search.running.coordinator import Coordinator
 from co2l.search.running.engine import run_trials
 from co2l.search.running.trainable import Assignment, TrialTrainable
-from co2l.search.space.space import Trial
+from co2l.search.space.trial import Trial
 
 PATIENCE = 40.0  # seconds, until a search that hangs is stopped
 

@@ -119,7 +119,7 @@ def test_distinct_first_stages_come_first() -> None:
     rest = [trial for trial in trials if trial not in leaders]
     assert ordered[6:] == rest
     for leader in leaders:  # the first of its kind
-        assert leader == next(trial for trial in trials if trial.prefix == leader.prefix)
+        assert leader == next(trial for trial in trials if trial.chain[0] == leader.chain[0])
     assert order([]) == []
 
 

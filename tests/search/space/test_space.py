@@ -168,7 +168,7 @@ def test_trials_are_enumerated_lazily() -> None:
 def test_a_prefix_is_what_the_first_stage_depends_on() -> None:
     trials = list(of(GOOD).trials())
     for a, b in itertools.combinations(trials, 2):
-        assert (a.prefix == b.prefix) == (a.config.stage_key(0) == b.config.stage_key(0))
+        assert (a.chain[0] == b.chain[0]) == (a.config.stage_key(0) == b.config.stage_key(0))
 
 
 def test_a_combination_that_no_single_value_shows_is_refused_when_met() -> None:
@@ -315,8 +315,8 @@ def test_variants_set_settings_together() -> None:
         ("slow", True, "ird", 0.001, 100),
     ]
     for one, other in itertools.combinations(trials, 2):
-        assert (one.prefix == other.prefix) == (one.config.stage_key(0) == other.config.stage_key(0))
-        assert (one.whole == other.whole) == (one.config.stage_key(1) == other.config.stage_key(1))
+        assert (one.chain[0] == other.chain[0]) == (one.config.stage_key(0) == other.config.stage_key(0))
+        assert (one.chain == other.chain) == (one.config.stage_key(1) == other.config.stage_key(1))
 
 
 def test_variants_can_be_chosen_among_and_read_again() -> None:

@@ -32,7 +32,8 @@ from co2l.search.running.reports import Report
 from co2l.search.selection.rule import Selected
 from co2l.search.selection.seeds import SeedSummary
 from co2l.search.space.evaluation import Evaluation
-from co2l.search.space.space import Space, Trial, parse
+from co2l.search.space.space import Space, parse
+from co2l.search.space.trial import Trial
 from co2l.search.tracking import Tracker, connection, outbox, pages
 from co2l.search.tracking import runs as mlflow_runs
 from co2l.search.tracking.figures import accuracy_matrix, png
