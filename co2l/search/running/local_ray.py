@@ -154,9 +154,13 @@ def _start(folder: Path) -> None:
 def leave_out_helpers() -> None:
     """Ray starts without its autoscaler, log monitor and dashboard, each a Python of its own: nothing here asks them.
 
-    `ray.init` has no argument for the first two, and starts most of a dashboard even if it is to be left out.
+    `ray.init` has no argument for the first two, and starts most of a dashboard even if it is to be left out. A Ray
+    in which they have other names starts with all of them.
     """
-    from ray._private.node import Node
+    try:
+        from ray._private.node import Node
+    except ImportError:
+        return
 
     def nothing(node: Any, **_: object) -> None:
         node._webui_url = ""  # as Ray has it without a dashboard
