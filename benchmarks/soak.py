@@ -18,6 +18,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import signal
 import socket
 import subprocess
@@ -40,7 +41,8 @@ SPACE: dict[str, Any] = {
 TRIALS, PLANNED = 64, 4 * 6 + 64 * 4 * 16  # four first stages, shared by those that differ in κ and buffer alone
 KINDS = ["kill", "terminate the group", "stop and continue", "fill the disk", "restart MLflow"]
 DISK = "200m"
-PATIENCE = 600.0
+PATIENCE = 1800.0  # seconds, for a whole search on a machine with much else to do
+FULL = re.compile("No space left on device|disk is full")  # in the system's words and in SQLite's
 OF_USER = 2  # exit code of an error that says in one line what to do
 TRACE = "CO2L_SOAK_TRACE"  # the file in which workers note epochs and states
 PROMISED_SECONDS = 15.0  # from SIGTERM to the end of the driver
@@ -130,7 +132,8 @@ class Soak:
         self.broken: list[str] = []  # promises
         self.longest = 0.0  # from SIGTERM to the end, in seconds
         self.starts = 0
-        self.filled = False  # whether the disk was full since the driver started, which may meet it later
+        self.process: subprocess.Popen[bytes] | None = None
+        self.filled = False  # whether the disk was full since the driver started: it may meet that later
 
     def start(self) -> subprocess.Popen[bytes]:
         _wait(self.server.answers)
@@ -138,13 +141,20 @@ class Soak:
         self.filled = False
         words = ["--space", self.folder / "soak.yaml", "--root", self.disk / "runs", "--tracking-uri", self.server.uri]
         with (self.folder / "out").open("wb") as out, self.errors.open("wb") as errors:
-            return subprocess.Popen(
+            self.process = subprocess.Popen(
                 [sys.executable, __file__, "--drive", *words, "--save-every", "0.5", "--json"],
                 stdout=out,
                 stderr=errors,
                 start_new_session=True,
                 env={**os.environ, TRACE: str(self.trace), "OMP_NUM_THREADS": "1"},
             )
+        return self.process
+
+    def end(self) -> None:
+        """Kill the driver that is left if the script gives up."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
 
     def run(self, faults: list[str]) -> dict[str, Any]:
         """Returns what the last command printed."""
@@ -214,12 +224,17 @@ class Soak:
     def _check(self, fault: str, code: int) -> None:
         errors = self.errors.read_text()
         self._expect("Traceback" not in errors, f"{fault}: a traceback: {errors[-1500:]}")
-        wanted = {"kill": {-signal.SIGKILL}, "terminate the group": {130}}.get(fault, set())
-        wanted |= {OF_USER} if self.filled else set()
-        self._expect(code in wanted, f"{fault}: exit code {code}: {errors[-500:]}")
         if code == OF_USER:
-            said = [line for line in errors.splitlines() if line.startswith("co2l:")]
-            self._expect(len(said) == 1, f"{fault}: {len(said)} lines: {said}")
+            self._expect(self.filled and self._names_the_disk(errors), f"{fault}: no full disk: {errors[-500:]}")
+        else:
+            wanted = {"kill": -signal.SIGKILL, "terminate the group": 130}.get(fault)
+            self._expect(code == wanted, f"{fault}: exit code {code}: {errors[-500:]}")
+
+    def _names_the_disk(self, errors: str) -> bool:
+        """Whether the driver's last words, and its only error, are that this disk is full."""
+        lines = errors.splitlines()
+        said = [line for line in lines if line.startswith("co2l:")]
+        return said == lines[-1:] and FULL.search(said[0]) is not None and str(self.disk) in said[0]
 
     def _expect(self, promise: bool, broken: str) -> None:
         if not promise:
@@ -271,14 +286,17 @@ def soak(faults: int, seed: int, folder: Path) -> list[str]:
     rng = random.Random(seed)
     server = Server(folder)
     server.start()
-    try:
+    with contextlib.ExitStack() as ends:
+        ends.callback(server.kill)
         calm = Soak(folder / "calm", server, rng)
+        ends.callback(calm.end)
         calm.run([])
         expected = calm.results()
         server.kill()
         (folder / "server.db").unlink()  # the same study again
         server.start()
         hurt = Soak(folder / "hurt", server, rng)
+        ends.callback(hurt.end)
         kinds = [KINDS[i % len(KINDS)] for i in range(faults)]
         rng.shuffle(kinds)
         began = time.monotonic()
@@ -297,8 +315,6 @@ def soak(faults: int, seed: int, folder: Path) -> list[str]:
         print(f"the record counts {printed['epochs_trained']} of them")
         print(f"longest time from SIGTERM to the end: {hurt.longest:.1f} s (promised: {PROMISED_SECONDS:.0f} s)")
         return calm.broken + hurt.broken
-    finally:
-        server.kill()
 
 
 def main() -> None:

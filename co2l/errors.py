@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import unicodedata
 from collections.abc import Iterable
 from functools import partial
 from typing import Any
@@ -61,6 +62,11 @@ def one_line(text: object) -> str:
     """The text as it may be printed: without passwords, and control characters spelled out, as strangers wrote them."""
     line = without_passwords(" ".join(str(text).split()))
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
+
+
+def commands_terminals(text: str) -> bool:
+    """Whether it has control characters, which colour a terminal or worse, or bytes that are no text."""
+    return any(unicodedata.category(c) in ("Cc", "Cs") for c in text)
 
 
 def shortened(line: str, longest: int) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from co2l.errors import Co2lError, headline, shortened
+from co2l.errors import Co2lError, commands_terminals, headline, shortened
 
 LONGEST = 10**6  # characters
 MOST = 50_000  # values
@@ -57,7 +57,10 @@ class _Loader(yaml.SafeLoader):
     def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
         value = super().construct_scalar(node)
         if isinstance(value, str) and any("\ud800" <= c <= "\udfff" for c in value):
-            return value.encode("utf-16", "surrogatepass").decode("utf-16")  # JSON writes 𝜂 in two halves; one is none
+            value = value.encode("utf-16", "surrogatepass").decode("utf-16")  # JSON writes 𝜂 in two halves; one is none
+        if isinstance(value, str) and commands_terminals(value.replace("\n", "").replace("\t", "")):
+            problem = f"the text {reprlib.repr(value)} has a control character"
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
         return value
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:

@@ -3,28 +3,69 @@
 from __future__ import annotations
 
 import atexit
+import faulthandler
 import importlib
 import io
 import multiprocessing
 import os
+import select
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
+import warnings
 from contextlib import redirect_stderr, redirect_stdout
+from multiprocessing import forkserver, util
 from pathlib import Path
-from typing import TextIO
+from typing import NoReturn, TextIO
 
 import pytest
 
 from co2l.cli.console import execute
 
 SHORT = ["--set", "E_0=4", "--set", "E_t=3", "--set", "probe_epochs=3"]
-IMPORTED = ["torch._dynamo", "co2l.search.service", "co2l.cli.search_progress", "co2l.cli.run_progress"]
-IMPORTED += ["co2l.learning.run", "mlflow", "mlflow.store.tracking.sqlalchemy_store", "matplotlib.pyplot", "pytest"]
+IMPORTED = ["co2l.search.service", "co2l.cli.search_progress", "co2l.cli.run_progress", "co2l.learning.run"]
+IMPORTED += ["mlflow", "mlflow.store.tracking.sqlalchemy_store", "matplotlib.pyplot", "pytest"]
 
-FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(IMPORTED)
+FORKS = multiprocessing.get_context("forkserver")  # a process has one server for all contexts
+FORKS.set_forkserver_preload(IMPORTED)  # of which the last list counts
+
+
+def fork_server() -> None:
+    """Fork it from this process, before its tests, threads or a Ray: it need not import everything once more."""
+    spawn = util.spawnv_passfds
+
+    def fork(path: bytes, words: list[str], kept: list[int]) -> int:
+        if "forkserver" not in words[-1]:
+            return int(spawn(path, words, kept))
+        if process := os.fork():
+            return process
+        try:
+            _serve(*kept)
+        finally:
+            os._exit(1)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(util, "spawnv_passfds", fork)
+        forkserver.ensure_running()
+
+
+def _serve(listener: int, alive: int) -> NoReturn:
+    """In the server: forget the tests, and import what they have not, once somebody asks."""
+    faulthandler.disable()
+    atexit._clear()
+    warnings.resetwarnings()
+    for category in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning):
+        warnings.simplefilter("ignore", category)  # as Python itself does
+    sys.excepthook, sys.unraisablehook = sys.__excepthook__, sys.__unraisablehook__
+    threading.excepthook = threading.__excepthook__
+    first, *_, last = sorted([listener, alive])
+    for begin, end in ((3, first), (first + 1, last), (last + 1, os.sysconf("SC_OPEN_MAX"))):
+        os.closerange(begin, end)
+    select.select([listener, alive], [], [])
+    forkserver.main(listener, alive, IMPORTED)
+    os._exit(0)
 
 
 def environment(**changes: str) -> dict[str, str]:
@@ -109,6 +150,7 @@ def _run(words: list[str], cwd: Path, printed: Path, leads_group: bool) -> None:
     os.chdir(cwd)
     for name, number in (("out", 1), ("err", 2)):
         os.dup2(os.open(printed / name, os.O_WRONLY | os.O_APPEND), number)
+    sys.stdout, sys.stderr = (open(number, "w", closefd=False) for number in (1, 2))  # noqa: SIM115  not pytest's
     sys.argv = words
     try:
         execute(importlib.import_module(words[0]).main)

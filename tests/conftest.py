@@ -19,8 +19,11 @@ import pytest
 import torch
 from alembic.config import Config
 from alembic.script import ScriptDirectory
+from commands import fork_server
 from hypothesis import settings
 from PIL import Image
+
+from co2l.search.running.local_ray import leave_out_helpers
 
 settings.register_profile("short", max_examples=50, deadline=None)
 settings.register_profile("long", max_examples=1000, deadline=None)  # pytest --hypothesis-profile long
@@ -63,6 +66,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.get_closest_marker("e2e") is None)
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    if session.items:
+        fork_server()
+
+
 @pytest.fixture(scope="session")
 def shared_ray() -> Iterator[None]:
     """One Ray for all searches in this process: a command finds it running and leaves it so.
@@ -71,6 +79,7 @@ def shared_ray() -> Iterator[None]:
     """
     import co2l.search.running.engine as engine  # sets Ray's variables before its import
 
+    leave_out_helpers()
     ray = engine.ray
     ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     yield

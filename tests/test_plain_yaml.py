@@ -26,6 +26,7 @@ LAUGHS = "a: &a [1, 2]\n" + "".join(f"{new}: &{new} [{NINE[old]}]\n" for old, ne
         ("{a: &x {b: 1}, c: {<<: *x, d: 2}}", {"a": {"b": 1}, "c": {"b": 1, "d": 2}}),
         (str(2**63 - 1), 2**63 - 1),
         (r'"\ud835\udf02"', "𝜂"),
+        (r'"two\n\tlines"', "two\n\tlines"),
     ],
 )
 def test_plain_values(text: str, value: object) -> None:
@@ -51,6 +52,9 @@ def test_plain_values(text: str, value: object) -> None:
         "{a: 1, a: 2}",
         "\x00",
         r'"\ud835"',
+        r'"\e[31mred"',
+        r'{"\x07": 1}',
+        r'["\u009b31m"]',
         "1" * 5000,
         str(2**63),
         "a\n--- b",

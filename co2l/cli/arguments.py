@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from co2l.cli.console import PRIVATE, mask_of
 from co2l.cli.quantities import COUNT, SECONDS, real
-from co2l.errors import Co2lError, headline
+from co2l.errors import Co2lError, headline, url_shown
 from co2l.names import check_name
 from co2l.shipped import space_file
 
@@ -219,7 +219,7 @@ def options_of(
 
 
 class Flags(NamedTuple):
-    """Flags that a command was given, as it repeats them in the commands it suggests."""
+    """Flags that a command was given, as it repeats them in the commands it suggests: without passwords."""
 
     to_read: str  # where results are
     to_run: str  # these, and what training needs
@@ -228,13 +228,19 @@ class Flags(NamedTuple):
 def given_flags(args: argparse.Namespace) -> Flags:
     def typed(*names: str) -> str:
         given = {name: getattr(args, name.replace("-", "_")) for name in names}
-        return "".join(f" --{name} {shlex.quote(str(value))}" for name, value in given.items() if value is not None)
+        shown = {name: _shown(str(value)) for name, value in given.items() if value is not None}
+        return "".join(f" --{name} {shlex.quote(text)}" for name, text in shown.items())
 
     from co2l.imports import active
 
     imports = "".join(f" --import {shlex.quote(each.path)}" for each in active())
     read = imports + typed("root", "store", "storage", "tracking-uri")
     return Flags(read, read + typed("data", "address", "cpus-per-trial", "gpus-per-trial"))
+
+
+def _shown(value: str) -> str:
+    """A flag's value; a path may look as if it had a password and has none."""
+    return url_shown(value) if "://" in value and not value.startswith("sqlite:") else value
 
 
 def study_of(path: str) -> str:

@@ -9,12 +9,12 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any, NoReturn
 
-from co2l.errors import Co2lError, refused, unknown
+from co2l.errors import Co2lError, commands_terminals, refused, unknown
 
 PRIVATE = 0o077  # the mask of files and folders that only their owner reads
 ENDING = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
@@ -50,6 +50,7 @@ class Parser(argparse.ArgumentParser):
             self.add_argument("-h", "--help", action=_HelpInTheEnd, help=help_says)
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        _check_printable(sys.argv[1:] if args is None else args)
         known, rest = self.parse_known_args(args, namespace)
         if self._below_help and hasattr(known, _HelpInTheEnd.ASKED):
             below = self._below_help(known)
@@ -78,6 +79,15 @@ class _HelpInTheEnd(argparse._HelpAction):
 
     def __call__(self, _parser: Any, namespace: argparse.Namespace, *_: Any) -> None:
         setattr(namespace, self.ASKED, True)
+
+
+def _check_printable(words: Sequence[str]) -> None:
+    """Most words come back in what a command prints."""
+    for before, word in zip(["", *words], words, strict=False):
+        if commands_terminals(word):
+            flag, _, value = word.rpartition("=") if word.startswith("--") else (before, "", word)
+            fix = "leave out control characters, and bytes that are no text"
+            raise Co2lError(f"'{value}' cannot be printed", where=flag if flag.startswith("--") else "", fix=fix)
 
 
 def by_console_script() -> bool:

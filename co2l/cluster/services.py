@@ -84,10 +84,10 @@ def run_mlflow(host: str, port: int, artifacts: str, allowed_hosts: str, folder:
     write_atomic(config, "\n".join([*lines, f"database_uri = {database.replace('%', '%%')}", ""]), mode=0o600)
     command = [sys.executable, "-m", "mlflow", "server", "--app-name", "basic-auth"]
     command += ["--workers", "1"]  # with several, a host too busy to load them in five seconds restarts them forever
-    command += ["--host", host, "--port", str(port), "--backend-store-uri", database]
-    command += ["--artifacts-destination", artifacts]
+    command += ["--host", host, "--port", str(port), "--artifacts-destination", artifacts]
     command += ["--allowed-hosts", allowed_hosts or "127.0.0.1:*,localhost:*"]  # a forwarded port may have any number
     ours = {
+        "MLFLOW_BACKEND_STORE_URI": database,  # every user of the machine sees a process's arguments
         "MLFLOW_AUTH_CONFIG_PATH": str(config),
         "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",  # seven processes that no search needs
     }

@@ -22,6 +22,7 @@ from co2l.data.streams import rotate
 from co2l.errors import Co2lError
 from co2l.learning.config import Keyed, Probe, Settings
 from co2l.learning.encoders import Encoder, initialised
+from co2l.learning.optimiser import Descent
 
 DECAY_AFTER = (0.60, 0.75, 0.90)  # of the epochs: 60, 75 and 90 of the paper's 100
 DECAY = 0.2
@@ -141,14 +142,10 @@ def _descend(
     path: tuple[str | int, ...],
 ) -> None:
     device = data.device
-    optimiser = torch.optim.SGD(
-        linear.parameters(), lr=recipe.lr, momentum=recipe.momentum, weight_decay=recipe.weight_decay
-    )
+    descent = Descent(linear.parameters(), momentum=recipe.momentum, weight_decay=recipe.weight_decay)
     balanced = BalancedDraws(balanced_groups(data, recipe.balance).cpu())
     encoded = None if recipe.kind == "paper" else _encode(encoder, benchmark, data)
     for epoch in range(1, recipe.epochs + 1):
-        for group in optimiser.param_groups:
-            group["lr"] = recipe.lr_at(epoch)
         drawn = balanced.draw(len(data), generator_for(seed, *path, "epoch", epoch))
         views = generator_for(seed, *path, "epoch", epoch, "views", device=device)
         if encoded is None:
@@ -166,9 +163,9 @@ def _descend(
             else:
                 h = encoded[batch]
             loss = F.cross_entropy(linear(h), data.labels[batch])
-            optimiser.zero_grad()
+            descent.zero_grad()
             loss.backward()
-            optimiser.step()
+            descent.step(recipe.lr_at(epoch))
 
 
 def balanced_groups(data: Examples, balance: Balance) -> Tensor:

@@ -27,7 +27,7 @@ import fsspec
 import torch
 from fsspec.implementations.local import LocalFileSystem
 
-from co2l.errors import Co2lError, OutsideError
+from co2l.errors import Co2lError, OutsideError, headline
 from co2l.shipped import install_command
 
 _KEY = re.compile(r"[0-9a-f]+(/[0-9a-f]+)?")
@@ -85,10 +85,10 @@ class Store:
         try:
             # Other machines write here too, so a cached listing would hide what they have finished.
             self._fs, self._folder = fsspec.url_to_fs(self.root, use_listings_cache=False)
-        except (ImportError, ValueError) as error:
+        except Exception as error:  # some file systems connect here, and each raises its own kinds
             missing = isinstance(error, ImportError)
             fix = install_command("cluster") if missing else "give a folder or an fsspec URL"
-            raise Co2lError(f"cannot open this store: {error}", where=self.root, fix=fix) from error
+            raise OutsideError(f"cannot open this store: {headline(error)}", where=self.root, fix=fix) from error
         self._unfinished = f"{self._folder}/unfinished"  # no key's name: it is not hexadecimal
         self._claims = f"{self._folder}/claims"  # nor is this
         self._local = isinstance(self._fs, LocalFileSystem)
@@ -285,11 +285,14 @@ def _refusals(doing: str, store: str) -> Iterator[None]:
     """Tell the user what to do about a store that refuses."""
     try:
         yield
-    except OSError as error:
-        reason = error.strerror or str(error) or type(error).__name__
+    except MemoryError:  # of this process
+        raise
+    except Exception as error:  # remote file systems raise any kind if the network is lost or credentials are missing
+        code = error.errno if isinstance(error, OSError) else None
+        reason = (error.strerror if isinstance(error, OSError) else None) or headline(error)
         fix = f"make the store work {_AGAIN}"
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        if code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             fix = f"free space there or choose another store {_AGAIN}"
-        elif isinstance(error, PermissionError) or error.errno == errno.EROFS:
+        elif isinstance(error, PermissionError) or code == errno.EROFS:
             fix = f"allow this user to {doing} there {_AGAIN}"
         raise OutsideError(f"cannot {doing} a state: {reason}", where=store, fix=fix) from error

@@ -81,3 +81,14 @@ def test_what_the_system_refuses_is_one_line_with_the_file(monkeypatch: pytest.M
     (line,) = done.stderr.splitlines()
     assert line.startswith("co2l: runs/selected/s.yaml: No space left on device; ")
     assert "the same command again" in line
+
+
+@pytest.mark.parametrize("word", ["\x1b[31mred", "a\nb", "\udcff", "\x9b31m"])
+def test_no_word_reaches_the_terminal_that_commands_it(word: str, tmp_path: Path) -> None:
+    """The root, the space's file and its variants were printed as they were given."""
+    for command in (["--root", word, "--space", "s.yaml"], [f"--root={word}"], ["--space", word], [word]):
+        done = call_here("co2l.tune", *command, cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr[:-1].isprintable()
+        assert "' cannot be printed; leave out control characters" in done.stderr
+    assert not list(tmp_path.iterdir())

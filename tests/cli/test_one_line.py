@@ -18,7 +18,7 @@ AXES = f"axes: {{eta: [{THOUSAND}], kappa: [{THOUSAND}], tau: [{THOUSAND}]}}"
 FILES = {
     "file": "",
     "space.yaml": GOOD,
-    "seeds.yaml": GOOD + "seeds: [-1]\n",
+    "seeds.yaml": GOOD.replace("seeds: [0, 1]", "seeds: [-1]"),
     "samples.yaml": GOOD + "algorithm: random\nsamples: 1000000000000\n",
     "grid.yaml": f"benchmark: seq_digits\n{AXES}\n",
     "cpus.yaml": GOOD + "resources: {cpus: 1.0e-9}\n",
@@ -40,6 +40,8 @@ REFUSED = {
     "a store that is a file": [*TUNE, "--store", "file"],
     "a store that takes nothing": [*TUNE, "--store", "/dev/null"],
     "a store of no kind": [*TUNE, "--store", "foo://x"],
+    "a store that is only read": [*TUNE, "--store", "http://127.0.0.1:1/x"],
+    "a store of nothing": [*TUNE, "--store", "dir://x"],
     "no store for an evaluation": ["co2l.evaluate", "--space", "space.yaml", "--store", "file"],
     "less than no trial": [*TUNE, "--max-concurrent", "-1"],
     "endless seeds": ["co2l.evaluate", "--space", "space.yaml", "--seeds", "100000000000"],

@@ -93,3 +93,12 @@ def test_an_evaluation_names_its_model_and_the_report(capsys: pytest.CaptureFixt
     assert "registered model: s @selected @buffer_50" in out
     assert 'mlflow.pytorch.load_model("models:/s@selected")' in out
     assert "report: python -m co2l.report --study s --root r" in out
+
+
+def test_no_command_that_is_suggested_has_a_password() -> None:
+    storage, uri = "postgresql://me:geheim@h/db", "http://me:ge/heim@h:5000"
+    for given in flags("--storage", storage, "--tracking-uri", uri, "--store", "ftp://me:geheim@h/x"):
+        assert "heim" not in given
+        assert "--storage 'postgresql://me:***@h/db'" in given
+    file = "sqlite:////runs/a:b@c/study.db"
+    assert f" --root a:b@c --storage {file}" in flags("--root", "a:b@c", "--storage", file).to_read

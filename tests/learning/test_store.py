@@ -7,7 +7,6 @@ import io
 import json
 import logging
 import math
-import multiprocessing
 import os
 import pickle
 import random
@@ -24,13 +23,13 @@ from typing import Any
 import fsspec
 import pytest
 import torch
+from commands import FORKS
+from fsspec.implementations.memory import MemoryFileSystem
 
-from co2l.errors import Co2lError
+from co2l.errors import Co2lError, OutsideError
 from co2l.learning.store import Store
 
 KEY = "ab12/cd34"
-processes = multiprocessing.get_context("forkserver")
-processes.set_forkserver_preload(["torch", "co2l.learning.store"])
 
 
 @pytest.fixture(params=["local", "file://", "memory://"])
@@ -297,15 +296,17 @@ def raising(error: BaseException) -> Any:
     return function
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("connection lost")])
+@pytest.mark.parametrize(
+    ("error", "told"), [(KeyboardInterrupt(), KeyboardInterrupt), (RuntimeError("connection lost"), OutsideError)]
+)
 def test_an_interrupted_save_leaves_the_former_state_and_nothing_else(
-    store: Store, root: str, monkeypatch: pytest.MonkeyPatch, error: BaseException
+    store: Store, root: str, monkeypatch: pytest.MonkeyPatch, error: BaseException, told: type[BaseException]
 ) -> None:
     store.save_state(KEY, example(1))
     with monkeypatch.context() as patch:
         patch.setattr(Path, "replace", raising(error))
         patch.setattr(fsspec.AbstractFileSystem, "mv", raising(error))
-        with pytest.raises(type(error)):
+        with pytest.raises(told):
             store.save_state(KEY, example(2))
     assert_same_bits(store.load_state(KEY), example(1))
     assert files(root) == [f"{KEY}.state"]
@@ -344,6 +345,56 @@ def test_a_store_that_cannot_work_is_refused_when_it_is_tried(root_given: str, t
         Store(root).check()
     assert "\n" not in str(error.value)
     assert (tmp_path / "file").read_text() == "not a folder"
+
+
+class NetworkLostError(Exception):
+    """As remote file systems have their own errors, which Python's do not know."""
+
+
+class Unreachable(MemoryFileSystem):  # type: ignore[misc]
+    protocol = "unreachable"
+
+    def lose(self, *_: object, **__: object) -> None:
+        raise NetworkLostError("Could not connect to the endpoint\nat 127.0.0.1")
+
+    exists = open = cat_file = makedirs = mv = rm_file = find = lose
+
+
+class Forbidden(Unreachable):
+    protocol = "forbidden"
+
+    def __init__(self, **_: object) -> None:
+        self.lose()
+
+
+fsspec.register_implementation("unreachable", Unreachable)
+fsspec.register_implementation("forbidden", Forbidden)
+
+
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        lambda store: store.check(),
+        lambda store: store.has_state(KEY),
+        lambda store: store.load_state(KEY),
+        lambda store: store.save_state(KEY, example()),
+        lambda store: store.delete_state(KEY),
+        lambda store: store.load_measurement(KEY),
+        lambda store: store.save_measurement(KEY, {}),
+        lambda store: list(store.contents()),
+        lambda store: store.claim({"record": "r"}),
+        lambda store: store.claims(),
+    ],
+)
+def test_a_lost_network_is_not_the_trials_fault_whatever_the_error(attempt: Callable[[Store], object]) -> None:
+    """A store in S3 without network or credentials ended in a traceback, and used up the attempts of trials."""
+    with pytest.raises(OutsideError, match=r"unreachable://bucket: cannot \w+ a state: Could not connect.*; make"):
+        attempt(Store("unreachable://bucket"))
+
+
+def test_a_store_that_cannot_even_be_opened_is_not_the_trials_fault() -> None:
+    with pytest.raises(OutsideError, match="forbidden://bucket: cannot open this store: Could not connect"):
+        Store("forbidden://bucket")
 
 
 def test_trying_a_store_leaves_nothing_in_it(tmp_path: Path) -> None:
@@ -410,8 +461,8 @@ def test_a_killed_writer_leaves_the_old_or_the_new_state(tmp_path: Path, caplog:
     delays, killed_inside = random.Random(0), 0
     store.save_state(KEY, generation(0))
     for attempt in range(20):
-        ready = processes.Event()
-        writer = processes.Process(target=write_for_ever, args=(str(tmp_path), attempt * 1000, 1, ready), daemon=True)
+        ready = FORKS.Event()
+        writer = FORKS.Process(target=write_for_ever, args=(str(tmp_path), attempt * 1000, 1, ready), daemon=True)
         writer.start()
         assert ready.wait(60)
         time.sleep(delays.uniform(0, 0.05))
@@ -432,9 +483,9 @@ def test_concurrent_writers_and_readers_always_see_a_whole_state(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = Store(tmp_path)
-    events = [processes.Event() for _ in range(3)]
+    events = [FORKS.Event() for _ in range(3)]
     writers = [
-        processes.Process(target=write_for_ever, args=(str(tmp_path), i, 3, event)) for i, event in enumerate(events)
+        FORKS.Process(target=write_for_ever, args=(str(tmp_path), i, 3, event)) for i, event in enumerate(events)
     ]
     for writer in writers:
         writer.start()
@@ -504,8 +555,8 @@ def save_with_limit(root: str, answers: Any) -> None:
 
 def test_a_limit_on_file_size_is_told_like_a_full_disk(tmp_path: Path) -> None:
     Store(tmp_path).save_state(KEY, generation(0))
-    answers = processes.Queue()
-    process = processes.Process(target=save_with_limit, args=(str(tmp_path), answers))
+    answers = FORKS.Queue()
+    process = FORKS.Process(target=save_with_limit, args=(str(tmp_path), answers))
     process.start()
     error = answers.get(timeout=60)
     process.join()
@@ -533,8 +584,8 @@ def test_refused_permission_is_told_with_what_to_do() -> None:
         Path(root).chmod(0o755)
         (Path(root) / f"{KEY}.state").chmod(0)
         (Path(root) / "ab12").chmod(0o555)
-        answers = processes.Queue()
-        process = processes.Process(target=use_as_nobody, args=(root, answers))
+        answers = FORKS.Queue()
+        process = FORKS.Process(target=use_as_nobody, args=(root, answers))
         process.start()
         for doing in ("write", "read"):
             error = answers.get(timeout=60)

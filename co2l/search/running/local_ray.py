@@ -17,6 +17,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from co2l.errors import headline
 from co2l.search.running.private_folder import private_folder, remove
@@ -137,6 +138,7 @@ def main() -> None:
 def _start(folder: Path) -> None:
     import ray
 
+    leave_out_helpers()
     before = signal.getsignal(signal.SIGTERM)
     ray.init(
         address="local",
@@ -147,6 +149,24 @@ def _start(folder: Path) -> None:
     )
     signal.signal(signal.SIGTERM, before)  # Ray takes it for itself
     (folder / ADDRESS_FILE).write_text(ray.get_runtime_context().gcs_address)
+
+
+def leave_out_helpers() -> None:
+    """Ray starts without its autoscaler, log monitor and dashboard, each a Python of its own: nothing here asks them.
+
+    `ray.init` has no argument for the first two, and starts most of a dashboard even if it is to be left out. A Ray
+    in which they have other names starts with all of them.
+    """
+    try:
+        from ray._private.node import Node
+    except ImportError:
+        return
+
+    def nothing(node: Any, **_: object) -> None:
+        node._webui_url = ""  # as Ray has it without a dashboard
+
+    for name in ("start_monitor", "start_log_monitor", "start_api_server"):
+        setattr(Node, name, nothing)
 
 
 if __name__ == "__main__":

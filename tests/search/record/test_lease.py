@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import time
@@ -11,6 +10,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
+from commands import FORKS
 
 from co2l.errors import Co2lError
 from co2l.search.record import locks
@@ -19,8 +19,6 @@ from co2l.search.record.reader import StudyReader
 from co2l.search.record.study import StudyRecord
 from co2l.search.space.space import Space, parse
 
-FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["co2l.search.record.lease", "co2l.search.record.study", "pytest"])
 REFUSED = "another search drives this study (process {pid} on "
 
 
