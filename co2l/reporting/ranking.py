@@ -100,8 +100,8 @@ def conclusion(comparison: Comparison) -> str:
         return "No two methods were tested with the same seeds and orders, so their ranks may be those of the draws."
     clear = sum(each.over.sign == 1 for each in every)
     said = f"{clear} of the {len(every)} differences between two methods under one protocol have an interval without 0"
-    if len(comparison.protocols) < 2:
-        return f"{said}; only where it has may the order of two methods be concluded, and of one protocol no more."
+    if all(tau is None for tau in taus(comparison).values()):
+        return f"{said}; only where it has may their order be concluded, and nothing of how far protocols agree."
     values, orders = n * (n - 1) // 2 + 1, math.factorial(n)
     chance = f"With {n} methods τ takes only {values} values (without ties) and is 1 by chance once in {orders:,} times"
     return f"{chance}; {said}; {_of_reversals(reversals(comparison), clear)}."

@@ -111,4 +111,5 @@ def test_the_conclusion_where_nothing_can_be_concluded() -> None:
     apart = [result("a", "end", 1.0), result("b", "end", 2.0, first_seed=9)]
     assert "with the same seeds and orders" in conclusion(compared(*apart))
     alone = sample_protocols.grid("ab", ["end"], "ab".index)
-    assert "of one protocol no more" in conclusion(compared(*alone))
+    assert conclusion(compared(*alone)).endswith("nothing of how far protocols agree.")
+    assert conclusion(compared(*alone, result("a", "greedy 1", 1.0))) == conclusion(compared(*alone))
