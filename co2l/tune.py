@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 EXAMPLE = """\
 example:
   python -m co2l.tune --space search_spaces/seq_digits.yaml
-Run the same command again to continue. Exit codes: 0 done, 1 nothing selected, 2 wrong input, 130 interrupted"""
+Run it again to continue. exit codes: 0 done, 1 nothing could be selected, 2 wrong input or data, 130 interrupted"""
 
 
 def parser() -> argparse.ArgumentParser:

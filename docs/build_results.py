@@ -1,4 +1,4 @@
-"""Write the tables of results in README.md and docs/reproduction.md from the numbers in docs/results.json.
+"""Write the tables of results in README.md and in docs/ from the numbers in docs/results.json.
 
 python docs/build_results.py                 # after a number in results.json was changed
 python docs/build_results.py --record runs   # first read the numbers that have a `record` from studies below `runs`
@@ -7,6 +7,9 @@ python docs/build_results.py --record runs   # first read the numbers that have 
 table stands between the comments `<!-- results: NAME -->` and `<!-- /results -->`; where it says {NAME:QUANTITY} it
 shows a number, and with `.mean` behind it only its mean. {ONE > OTHER:QUANTITY} says whether the first is above the
 second: the mean of the paired differences over common seeds, with its 95% t interval.
+
+`protocols` holds what `co2l report --protocols --json` prints of each method and protocol. A table that names their
+`benchmark` is that report's section, with its figures beside the page.
 """
 
 from __future__ import annotations
@@ -36,8 +39,25 @@ def pages(document: dict[str, Any]) -> dict[Path, str]:
         if not found or end not in rest:
             raise SystemExit(f"{table['file']} has no room for the table '{name}'")
         after = rest.partition(end)[2]
-        written[path] = f"{before}{begin}\n{shown(table, document['numbers'])}\n{end}{after}"
+        text = protocols(table, document) if "benchmark" in table else shown(table, document["numbers"])
+        written[path] = f"{before}{begin}\n{text}\n{end}{after}"
     return written
+
+
+def protocols(table: dict[str, Any], document: dict[str, Any], figures: Path | None = None) -> str:
+    """What the report says of selection protocols on one benchmark; its figures become files in a folder, if given."""
+    from co2l.reporting import markdown
+    from co2l.reporting.protocol_tables import sections
+    from co2l.reporting.protocols import ProtocolResult
+    from co2l.search.tracking.figures import png
+
+    found = map(ProtocolResult.from_dict, document["protocols"].values())
+    several = sections(each for each in found if each.benchmark == table["benchmark"])
+    for figure in (block for each in several for block in each.figures()):
+        if figures:
+            (figures / f"{figure.name}.png").write_bytes(png(figure.drawing))
+    lines = [line for each in several for line in markdown.section(each, 3, figures="")]
+    return "\n".join(lines) or f"Not measured yet: `{table['command']}`\n"
 
 
 def shown(table: dict[str, Any], numbers: dict[str, Any]) -> str:
@@ -113,6 +133,16 @@ def recorded(document: dict[str, Any], root: Path) -> int:
     return count
 
 
+def of_protocols(root: Path) -> dict[str, Any]:
+    """What studies below `root` say of selection protocols, by benchmark, method and protocol."""
+    from co2l.reporting.protocol_studies import results
+    from co2l.search.record.reader import StudyReader
+
+    found = results(StudyReader(f"sqlite:///{root.absolute()}/study.db"), root=str(root))
+    tested = (each for each in found if each.accuracies)
+    return {"/".join(filter(None, (x.benchmark, x.method, x.protocol, x.group))): x.as_dict() for x in tested}
+
+
 def dumped(document: dict[str, Any]) -> str:
     """JSON with a line per number, so that a change is a line."""
     parts = []
@@ -129,7 +159,11 @@ def main() -> None:
     document = json.loads(NUMBERS.read_text(encoding="utf-8"))
     if args.record:
         print(f"{recorded(document, args.record)} numbers read from {args.record}")
+        document["protocols"] |= of_protocols(args.record)
     NUMBERS.write_text(dumped(document), encoding="utf-8")
+    for table in document["tables"].values():
+        if args.record and "benchmark" in table:
+            protocols(table, document, (ROOT / table["file"]).parent)
     for path, text in pages(document).items():
         path.write_text(text, encoding="utf-8")
         print(path)

@@ -10,12 +10,14 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from sample_protocols import result as result_of
 from spaces import result
 
 from co2l.learning.results import Chosen
 from co2l.search.record.entries import Cost
 from co2l.search.record.study import StudyRecord
 from co2l.search.space.evaluation import of_configurations
+from co2l.search.space.space import load
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 
@@ -70,6 +72,36 @@ def test_numbers_are_read_from_a_record_as_the_command_prints_them(builder: Modu
     assert numbers["a"]["class_il"] == [80.5, 2.12]  # 79 and 82; 3 / √2
     assert numbers["a"]["by_seed"]["class_il"] == {"0": 79.0, "1": 82.0}
     assert builder.filled("{a:task_il} of {a:n}, {a:task_il.mean}", numbers) == "82.50 ± 2.12 of 2, 82.50"
+
+
+def test_the_page_on_protocols_shows_their_results(builder: ModuleType, tmp_path: Path) -> None:
+    table = {"file": "docs/selection-protocols.md", "command": "co2l protocols", "benchmark": "seq_digits"}
+    assert builder.protocols(table, {"protocols": {}}) == "Not measured yet: `co2l protocols`\n"
+    two = [result_of("er", "end", 80.0), result_of("er", "greedy 1", 82.0), result_of("er", "end", 1.0, benchmark="b")]
+    plain = {str(i): json.loads(json.dumps(each.as_dict())) for i, each in enumerate(two)}
+    text = builder.protocols(table, {"protocols": plain}, tmp_path)
+    assert "| `greedy 1` | er | 1 | **82.00**" in text
+    assert "1.00" not in text
+    (image,) = re.findall(r"\]\((.*\.png)\)", text)
+    assert (tmp_path / image).read_bytes().startswith(b"\x89PNG")
+
+
+def test_what_is_said_of_the_first_task_is_what_the_recorded_grid_shows() -> None:
+    recorded = json.loads((DOCS.parent / "benchmarks/recorded/seq_digits.json").read_text(encoding="utf-8"))
+    space = load(DOCS.parent / "benchmarks/recorded/seq_digits.yaml")
+    by_stage: dict[str, list[float]] = {}
+    for trial, scores in zip(space.trials(), recorded["scores"], strict=True):
+        by_stage.setdefault(trial.config.stage_key(0), []).append(scores[0])
+    assert all(len(set(scores)) == 1 for scores in by_stage.values()), "trials share what task 1 does not tell apart"
+    best = [scores for scores in by_stage.values() if scores[0] == 100.0]
+    last = [scores[-1] for scores in recorded["scores"]]
+    said = (DOCS / "selection-protocols.md").read_text(encoding="utf-8").replace("\n", " ")
+    assert f"{len(recorded['scores'])} trials, and their validation scores" in said
+    (of_each,) = {len(scores) for scores in by_stage.values()}
+    assert f"share {len(by_stage)} first stages, {of_each} trials each" in said
+    assert f"{len(best)} of the {len(by_stage)} reach 100%" in said
+    assert f"{sum(map(len, best))} of the {len(last)} trials tie" in said
+    assert f"between {min(last):.1f}% and {max(last):.1f}%" in said
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,9 @@ class Section:
         for part in self.parts:
             yield from part.walk()
 
+    def figures(self) -> list[Figure]:
+        return [block for block in self.walk() if isinstance(block, Figure)]
+
 
 @dataclass(frozen=True)
 class Report:
@@ -84,7 +87,7 @@ class Report:
     command: str = ""  # that makes it, and each of its figures
 
     def figures(self) -> list[Figure]:
-        return [block for block in self.walk() if isinstance(block, Figure)]
+        return [figure for section in self.sections for figure in section.figures()]
 
     def gaps(self) -> list[Gap]:
         return [block for block in self.walk() if isinstance(block, Gap)]

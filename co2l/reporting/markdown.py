@@ -7,32 +7,30 @@ from co2l.reporting.document import Block, Figure, Item, Report, Section, Table,
 
 def render(report: Report) -> str:
     lines = [f"# {report.title}", "", report.about, ""]
-    for section in report.sections:
-        lines += _section(section, 2)
+    for each in report.sections:
+        lines += section(each, 2)
     lines += [f"Made by `{report.command}`"] if report.command else []
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _section(section: Section, level: int) -> list[str]:
-    lines = [f'<a id="{section.name}"></a>', "", f"{'#' * level} {section.title}", ""]
-    for block in section.blocks:
-        lines += [*_block(block), ""]
-    for part in section.parts:
-        lines += _section(part, level + 1)
+def section(one: Section, level: int, *, figures: str = "figures/") -> list[str]:
+    """Its lines; `figures` is the folder of its figures, or empty if they are beside the page, and without PDF."""
+    lines = [f'<a id="{one.name}"></a>', "", f"{'#' * level} {one.title}", ""]
+    for block in one.blocks:
+        lines += [*_block(block, figures), ""]
+    for part in one.parts:
+        lines += section(part, level + 1, figures=figures)
     return lines
 
 
-def _block(block: Block) -> list[str]:
+def _block(block: Block, figures: str) -> list[str]:
     if isinstance(block, Text):
         return [block.text]
     if isinstance(block, Table):
         return _table(block)
     if isinstance(block, Figure):
-        return [
-            f"![{block.alternative}](figures/{block.name}.png)",
-            "",
-            f"{block.caption} ([PDF](figures/{block.name}.pdf))",
-        ]
+        paper = f" ([PDF]({figures}{block.name}.pdf))" if figures else ""
+        return [f"![{block.alternative}]({figures}{block.name}.png)", "", f"{block.caption}{paper}"]
     command = f" To fill it: `{block.command}`" if block.command else ""
     return [f"> **Gap.** {block.what}{command}"]
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import pickle
+import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -187,3 +190,28 @@ def test_states_of_runs_of_the_first_tasks_are_found_by_others(tmp_path: Path) -
     finish(first, tmp_path, retain=lambda _: True)
     states = {file.key for file in Store(str(tmp_path)).contents() if file.is_ours}
     assert set(first.stage_keys(2)) <= states
+
+
+def test_later_classes_of_a_file_that_holds_all_are_dropped(own_data: Path) -> None:
+    """Noise instead of their pixels changes nothing up to the last task that is learned."""
+    config = configure("seq_cifar10", "er", {"class_order": 2}, split=Split("search", 0.25, by="class"), until=2)
+    before = config.open_stream(own_data)
+    assert before.revisit(0).pool.shape[0] < 200
+    kept = set(config.spec.class_order[:4])
+    folder = own_data / "cifar-10-batches-py"
+    batches = {path.name: pickle.loads(path.read_bytes()) for path in folder.glob("data_batch_*")}
+    shutil.rmtree(own_data / "co2l-cache")
+    folder.unlink() if folder.is_symlink() else shutil.rmtree(folder)
+    folder.mkdir()
+    for name, batch in batches.items():
+        later = np.array([label not in kept for label in batch["labels"]])
+        batch["data"][later] = np.random.default_rng(1).integers(0, 256, (int(later.sum()), 3072), dtype=np.uint8)
+        (folder / name).write_bytes(pickle.dumps(batch, protocol=4))
+    after = config.open_stream(own_data)
+    whole = configure("seq_cifar10", "er", {"class_order": 2}, split=config.split).open_stream(own_data)
+    for t in range(2):
+        assert after.fingerprint_of(t) == before.fingerprint_of(t) == whole.fingerprint_of(t)
+        for part in ("train", "held_out"):
+            one, other = getattr(before, part)(t), getattr(after, part)(t)
+            assert one.images.equal(other.images)
+            assert one.labels.equal(other.labels)

@@ -120,9 +120,27 @@ def test_two_configurations_are_compared(folder: Path) -> None:
     assert class_il["difference"]["mean"] == pytest.approx(11.0)
 
 
+def test_protocols_have_a_report_of_their_own(folder: Path) -> None:
+    done = call("--protocols", "--study", "seq_digits", "--json", cwd=folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    said = json.loads(done.stdout)
+    assert said["report"] == str(folder / "runs" / "protocols" / "report.html")
+    assert [(each["protocol"], each["group"]) for each in said["results"]] == [
+        ("end", "buffer_size=50"),
+        ("end", "buffer_size=100"),
+    ]
+    text = (folder / "runs" / "protocols" / "report.md").read_text(encoding="utf-8")
+    assert "## seq_digits, buffer_size=50" in text
+    assert "Made by `python -m co2l.report --protocols --study seq_digits --root runs`" in text
+    assert (folder / "runs" / "report" / "report.html").exists(), "the other report stays"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["--protocols", "--study", "seq_digit"], "unknown study 'seq_digit'; did you mean 'seq_digits'?"),
+        (["--protocols", "--root", "elsewhere"], "there are no studies"),
+        (["--protocols", "--compare", "a", "b"], "--compare and --protocols are two reports"),
         (["--study", "seq_digit"], "unknown study 'seq_digit'; did you mean 'seq_digits'?"),
         (["--root", "elsewhere"], "there are no studies"),
         (["--compare", "a", "b", "--study", "c"], "--compare names its own studies"),

@@ -31,11 +31,14 @@ def choosing(space: Space, entries: Iterable[Entry]) -> Choosing:
     known = list(entries)
     stages: dict[Hashable, int] = {}
     for entry in known:
-        trial = space.trial(entry.values, entry.seed)
-        for task in range(finished_tasks(trial, entry)):
-            stages[trial.segment(task), task] = trial.config.epochs[task]
+        stages |= finished_stages(space.trial(entry.values, entry.seed), entry)
     cost = total_cost(known)
     return Choosing(str(space.selection.protocol), sum(stages.values()), cost.epochs_trained, cost.hours)
+
+
+def finished_stages(trial: Trial, entry: Entry) -> dict[Hashable, int]:
+    """Their epochs, each by what tells it from those of the space's other trials."""
+    return {(trial.segment(task), task): trial.config.epochs[task] for task in range(finished_tasks(trial, entry))}
 
 
 def finished_tasks(trial: Trial, entry: Entry) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 
 from co2l.learning.methods import METHODS
 from co2l.learning.metrics import course, reported
+from co2l.learning.path import of_task
 from co2l.search.record.entries import ENDED, Entry, Status
 from co2l.search.running.reports import Report, course_name
 from co2l.search.space.document import VARIANT
@@ -33,7 +34,8 @@ def begin(space: Space, trial: Trial, at: int | None = None) -> Operation:
     config = trial.config.as_dict()
     split = {f"split.{name}": value for name, value in config.pop("split").items()}
     variant = {VARIANT: trial.values[VARIANT]} if VARIANT in trial.values else {}
-    params = {**config.pop("settings"), **config, **split, **variant}
+    by_task = {name: value for name, value in trial.values.items() if of_task(name)[1] is not None}
+    params = {**config.pop("settings"), **by_task, **config, **split, **variant}
     shortened = {key: str(value)[:6000] for key, value in params.items()}
     time = now() if at is None else at
     return {"kind": "begin", "time": time, "trial": trial.key, "name": run_name(space, trial), "params": shortened}
