@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import sys
+
+if sys.argv[:1] == ["-m"] or sys.argv[0].endswith("/co2l"):
+    # Python's, while it looks for the module, or our script: a command begins, and Ctrl-C has nothing to save
+    import _signal  # type: ignore[import-not-found]  # built in; `signal` itself imports for some milliseconds
+    import os
+
+    _signal.signal(_signal.SIGINT, lambda *_: os._exit(130))
+
 from typing import TYPE_CHECKING, Any
 
 if sys.version_info < (3, 11):  # noqa: UP036  pip refuses these; in a clone, this line comes before a SyntaxError
     sys.stderr.write("co2l: this is Python %d.%d; co2l needs 3.11 or later\n" % sys.version_info[:2])  # noqa: UP031
     sys.exit(2)
-
-if sys.argv[:1] == ["-m"] or sys.argv[0].endswith("/co2l"):
-    # Python's, while it looks for the module, or our script: a command begins, and Ctrl-C has nothing to save
-    import os
-    import signal
-
-    signal.signal(signal.SIGINT, lambda *_: os._exit(130))
 
 if TYPE_CHECKING:
     from co2l.api import load_study, run_evaluation, run_search, run_training, studies

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -166,7 +167,10 @@ class TaskStream:
             return rotate(images, self.angles[t], self.benchmark.rotation)
         n, channels, height, width = images.shape
         order = torch.randperm(height * width, generator=generator_for(self.seed, "permutation", t))
-        return images.reshape(n, channels, -1).index_select(2, order).reshape(images.shape)
+        pixels = images.reshape(n, channels, -1).numpy()
+        return torch.from_numpy(np.take(pixels, order.numpy(), axis=2)).reshape(
+            images.shape
+        )  # torch takes 3 times longer
 
 
 def open_stream(of: str | Benchmark, *, split: Split, seed: int, data: Path, until: int | None = None) -> TaskStream:

@@ -90,6 +90,22 @@ class _Fit:
     likelihood: float  # logarithmic
 
 
+@dataclass(frozen=True)
+class _Related:
+    """What any two scores have in common, whatever the lengths."""
+
+    rows: Indices
+    columns: Indices
+    own: dict[float, Numbers]  # by the share of a configuration's own
+    alike: dict[float, Numbers]  # by how far tasks are alike
+    level: Numbers
+
+    def covariance(self, lengths: _Lengths) -> Numbers:
+        settings = (1 - lengths.own) * lengths.between(self.rows, self.columns) + self.own[lengths.own]
+        covariance: Numbers = settings * self.alike[lengths.alike] + self.level
+        return covariance
+
+
 class ScoreModel:
     """`points` holds a row per configuration, and in it the index of its value on every axis."""
 
@@ -113,34 +129,39 @@ class ScoreModel:
         spread = _within_tasks(error, seen.ahead)
         y = (error - error.mean()) / spread
         every = np.concatenate([asked, running])
-        fits = [self._fit(each, seen, y) for each in self._sets]
+        among = self._relate(seen, seen)
+        fits = [self._fit(each, among, y) for each in self._sets]
         fits = sorted(fits, key=lambda fit: -fit.likelihood)[:LIKELIEST]
-        means, variances = zip(*(self._final(fit, seen, every, len(asked)) for fit in fits), strict=True)
+        none = np.zeros(len(every), dtype=np.int64)
+        # an asked configuration is the mean of its trials
+        final = [Scores(every, np.full(len(every), part), none, np.zeros(len(every))) for part in range(self._parts)]
+        across = [self._relate(each, seen) for each in final]
+        means, variances = zip(*(self._final(fit, across, final, len(asked)) for fit in fits), strict=True)
         weights = np.exp(np.array([fit.likelihood - fits[0].likelihood for fit in fits]))
         weights /= weights.sum()
         mean = weights @ np.array(means)
         variance = weights @ (np.array(variances) + np.array(means) ** 2) - mean**2
         return mean[: len(asked)], np.sqrt(np.maximum(variance[: len(asked)], 1e-9))
 
-    def _fit(self, lengths: _Lengths, seen: Scores, y: Numbers) -> _Fit:
-        among = self._covariance(lengths, seen, seen) + NOISE * np.eye(len(y))
+    def _fit(self, lengths: _Lengths, related: _Related, y: Numbers) -> _Fit:
+        among = related.covariance(lengths)
+        among.flat[:: len(y) + 1] += NOISE
         lower = cholesky(among, lower=True, check_finite=False)
         solved = solve_triangular(lower, y, lower=True, check_finite=False)
         likelihood = -0.5 * float(solved @ solved) - float(np.log(np.diag(lower)).sum())
         return _Fit(lengths, lower, solved, likelihood)
 
-    def _final(self, fit: _Fit, seen: Scores, every: Indices, asked: int) -> tuple[Numbers, Numbers]:
+    def _final(self, fit: _Fit, related: list[_Related], final: list[Scores], asked: int) -> tuple[Numbers, Numbers]:
         """Means and variances of final scores; all but the first `asked` count as known."""
-        lengths, none = fit.lengths, np.zeros(len(every), dtype=np.int64)
-        # an asked configuration is the mean of its trials
-        final = [Scores(every, np.full(len(every), part), none, np.zeros(len(every))) for part in range(self._parts)]
-        across: Numbers = np.mean([self._covariance(lengths, each, seen) for each in final], axis=0)
+        lengths, every = fit.lengths, final[0]
+        across: Numbers = np.mean([each.covariance(lengths) for each in related], axis=0)
         explained = solve_triangular(fit.lower, across.T, lower=True, check_finite=False)
         pairs = list(itertools.product(range(self._parts), repeat=2))
 
         def prior(rows: slice, columns: slice) -> Numbers:
             """Covariance of final scores given what is known."""
-            between = [self._covariance(lengths, _cut(final[a], rows), _cut(final[b], columns)) for a, b in pairs]
+            ours = [(_cut(final[a], rows), _cut(final[b], columns)) for a, b in pairs]
+            between = [self._relate(*pair).covariance(lengths) for pair in ours]
             left: Numbers = np.mean(between, axis=0) - explained[:, rows].T @ explained[:, columns]
             return left
 
@@ -159,16 +180,15 @@ class ScoreModel:
         share = 0.5 + 0.5 / self._parts
         return 1 - lengths.own + lengths.own * share + LEVEL * share
 
-    def _covariance(self, lengths: _Lengths, rows: Scores, columns: Scores) -> Numbers:
+    def _relate(self, rows: Scores, columns: Scores) -> _Related:
         one_part = rows.part[:, None] == columns.part[None, :]
         half: Numbers = 0.5 + 0.5 * one_part  # trials of one configuration are half alike
         own = (rows.of[:, None] == columns.of[None, :]) * half
         apart = np.abs(rows.ahead[:, None] - columns.ahead[None, :])
         one_level = one_part & (self._groups[rows.of][:, None] == self._groups[columns.of][None, :])
         level: Numbers = LEVEL * np.exp(-apart / LEVEL_ALIKE) * (0.5 + 0.5 * one_level)
-        settings = (1 - lengths.own) * lengths.between(rows.of, columns.of) + lengths.own * own
-        covariance: Numbers = settings * np.exp(-apart / lengths.alike) + level
-        return covariance
+        alike = {each: np.exp(-apart / each) for each in ALIKE}
+        return _Related(rows.of, columns.of, {each: each * own for each in OWN}, alike, level)
 
 
 def _cut(scores: Scores, rows: slice) -> Scores:
