@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import calm  # noqa: F401  before anything loads a library that computes
 import fake_device  # noqa: F401  before anything computes a gradient
 import numpy as np
 import pytest
@@ -33,7 +34,6 @@ pytest_plugins = ["co2l.testing.fixtures"]
 TINY = "tiny-imagenet-200"
 LAYOUTS = {"mnist": "MNIST/raw", "cifar10": "cifar-10-batches-py", "tiny-sample": TINY}
 torch.set_num_threads(1)  # the networks of the tests are so small that a second thread only waits
-os.environ["OMP_NUM_THREADS"] = "1"  # in the processes that are started from here too
 os.environ["MLFLOW_LOGGING_LEVEL"] = "CRITICAL"  # a command sets these two before it imports MLflow
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a script that starts us with & would have it ignored

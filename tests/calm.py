@@ -1,0 +1,11 @@
+"""One thread for each library, which reads this once when it is loaded, and in all processes started from here.
+
+The numbers in tests are so few that a second thread only waits, and does so at full speed.
+"""
+
+from __future__ import annotations
+
+import os
+
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[name] = "1"
