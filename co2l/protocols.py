@@ -1,4 +1,4 @@
-"""python -m co2l.protocols: search under every selection protocol, and test what each selects over seeds and orders."""
+"""python -m co2l.protocols: search under every selection protocol, test what each selects, compare them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def parser() -> argparse.ArgumentParser:
     p = Parser(
         prog="python -m co2l.protocols",
         usage="python -m co2l.protocols --space FILE [--space FILE …] [options]",
-        description="Search spaces under every selection protocol, and test what each selects.",
+        description="Search spaces under every selection protocol, test what each selects, and compare them.",
         epilog=EXAMPLE,
     )
     _add_own(p.add_argument_group("what to search and test"))
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ours = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     _add_own(ours)
     shared = [*ours.parse_known_args(given)[1], *(word for path in args.imports for word in ("--import", path))]
-    from co2l import evaluate, tune
+    from co2l import evaluate, report, tune
 
     codes = [OK]
     with ExitStack() as held:
@@ -78,7 +78,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 codes.append(evaluate.main(["--study", protocol.study, "--seeds", str(args.seeds), *orders, *shared]))
             if codes[-1] == INTERRUPTED:
                 break
+    if not args.plan and codes[-1] != INTERRUPTED:
+        codes.append(report.main(_compared(planned, args)))
     return max(codes)
+
+
+def _compared(planned: Sequence[Protocol], args: argparse.Namespace) -> list[str]:
+    """What `co2l.report` is told of the studies: where they are, and their names."""
+    where = {"--root": args.root, "--storage": args.storage, "--tracking-uri": args.tracking_uri, "--store": args.store}
+    given = [word for name, value in where.items() if value is not None for word in (name, value)]
+    imports = [word for path in args.imports for word in ("--import", path)]
+    studies = [word for each in planned for word in ("--study", each.study)]
+    return ["--protocols", *studies, *given, *imports, *(["--json"] if args.json else [])]
 
 
 def _protocols(path: str, args: argparse.Namespace) -> Iterator[Protocol]:

@@ -70,8 +70,9 @@ def parser() -> argparse.ArgumentParser:
     return p
 
 
-def main() -> int:
-    args = parser().parse_args()
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Those of the command line, unless some are given."""
+    args = parser().parse_args(arguments)
     if args.compare and args.protocols:
         raise Co2lError("--compare and --protocols are two reports", fix="leave out one of them")
     if args.compare and args.study:

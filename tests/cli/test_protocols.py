@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from co2l import evaluate, protocols, tune
+from co2l import evaluate, protocols, report, tune
 from co2l.errors import Co2lError
 from co2l.search.space.space import load
 from co2l.shipped import spaces
@@ -61,6 +61,7 @@ def test_every_protocol_is_searched_and_tested(space: str, monkeypatch: pytest.M
     called: list[Any] = []
     monkeypatch.setattr(tune, "main", lambda given: called.append(("tune", given)) or 0)
     monkeypatch.setattr(evaluate, "main", lambda given: called.append(("evaluate", given)) or 0)
+    monkeypatch.setattr(report, "main", lambda given: called.append(("report", given)) or 0)
     monkeypatch.setattr("co2l.search.running.engine.connected", contextlib.nullcontext)
     transfer = "selection: {protocol: {transfer: {to: r_digits, map: {buffer_size: same}}}}\n"
     Path("other.yaml").write_text(SPACE + transfer)
@@ -75,11 +76,17 @@ def test_every_protocol_is_searched_and_tested(space: str, monkeypatch: pytest.M
             expected.append(("evaluate", ["--study", study, "--seeds", "5", "--orders", "2", *shared]))
     expected.append(("tune", ["--space", "other.yaml", "--study", "other-transfer", *shared]))
     expected.append(("evaluate", ["--study", "other-transfer", "--seeds", "5", *shared]))
+    names = [
+        *(f"{name}-{each}" for name in ("mine", "other") for each in ("first_k", "greedy", "end")),
+        "other-transfer",
+    ]
+    studies = [word for name in (*names, "other-transfer") for word in ("--study", name)]
+    expected.append(("report", ["--protocols", *studies, *shared]))
     assert called == expected
     called.clear()
     monkeypatch.setattr(tune, "main", lambda given: called.append(given) or 130)
     assert protocols.main(["--space", space]) == 130
-    assert len(called) == 1
+    assert len(called) == 1  # no report of what was interrupted
 
 
 def test_what_it_refuses(space: str) -> None:
