@@ -12,6 +12,7 @@ from spaces import space_of as small_space
 
 from co2l.learning.methods import configure
 from co2l.learning.results import Chosen
+from co2l.search.record.choosing import Choosing
 from co2l.search.record.entries import Entry, Status
 from co2l.search.selection.rule import Margin, outcomes, relative, select, write
 from co2l.search.space.space import Space
@@ -131,11 +132,14 @@ def test_the_file_says_what_to_run(tmp_path: Path) -> None:
     space = space_of({"mean_over": ["buffer_size"]})
     path = tmp_path / "selected" / "study.yaml"
     choice = select(space, entries_of(space))
-    write(path, space, choice)
-    write(path, space, choice)
+    cost = Choosing("end", 40, 36, 0.5)
+    write(path, space, choice, cost)
+    write(path, space, choice, cost)
     assert [each.name for each in path.parent.iterdir()] == ["study.yaml"]
     listed = yaml.safe_load(path.read_text(encoding="utf-8"))
     assert [(each["settings"]["buffer_size"], each["score"]) for each in listed] == [(50, 58.5), (100, 58.5)]
+    spent = {"protocol": "end", "epochs": 40, "epochs_trained": 36, "trial_hours": 0.5}
+    assert [each["chosen_by"] for each in listed] == [spent, spent]
     trials = {trial.key: trial for trial in space.trials()}
     for each in listed:
         read = Chosen.model_validate(each)

@@ -69,12 +69,14 @@ def relative(path: Path) -> str:
 def test_a_shipped_space_loads_and_begins_with_its_command(path: Path) -> None:
     """Co²L's spaces are named by their benchmark and perhaps a size; the baselines' lie in a folder of that name.
 
-    Those for CPUs lie in a folder per benchmark, and so do the seeds of a comparison.
+    Those for CPUs lie in a folder per benchmark, and so do the seeds of a comparison, and those to compare protocols.
     """
     space = load(path)
     name = space.benchmark if space.method == "co2l" else f"{space.benchmark}/{space.method}"
     if FOLDER / "cpu" in path.parents:
         assert path.parent.name.removesuffix("_seeds") == space.benchmark
+    elif FOLDER / "protocols" in path.parents:
+        assert relative(path) == f"protocols/{space.benchmark}/{space.method}.yaml"
     else:
         assert relative(path).replace("_small.yaml", ".yaml") == f"{name}.yaml"
     text = path.read_text()
