@@ -45,7 +45,9 @@ def test_what_was_selected(
     parent, children = tracked
     chosen = undisturbed.outcome["selected"]  # the JSON, which has every digit
     assert chosen == co2l.load_study(undisturbed.root, "small").best()
-    assert chosen == yaml.safe_load((undisturbed.root / "selected" / "small.yaml").read_text())
+    written = yaml.safe_load((undisturbed.root / "selected" / "small.yaml").read_text())
+    assert [each.pop("chosen_by")["protocol"] for each in written] == ["end", "end"]  # what choosing cost, in it alone
+    assert chosen == written
     assert chosen == yaml.safe_load(artifact(undisturbed, parent, "selected.yaml", tmp_path))
     told, note = undisturbed.printed[0], parent.data.tags["mlflow.note.content"]
     scores = [row for block in reported.walk() for row in table_rows(block) if row[0] == "validation score (%)"]
