@@ -27,7 +27,7 @@ NOISE = (
     r"/ajax-api/2\.0/mlflow/users/current - .* 404 ",  # it asks who is logged in, also where nobody can be
     r'"AG Grid: since v27\.1, ',  # its table is older than its own table library
     r'"ResizeObserver loop completed with undelivered notifications\."$',  # its charts grow with their page
-    r"/static-files/static/js/\S+ \S+ Error: <(g|path|rect)> attribute \w+: ",  # its charts, on a busy machine
+    r"/static/js/\S+ \S+ Error: <(g|path|rect)> attribute \w+: .*(NaN|negative value)",  # its charts, on a busy machine
 )
 
 IN_WINDOW = """
