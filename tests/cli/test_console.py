@@ -16,7 +16,7 @@ from co2l.cli.console import ENDING, creating, interruptible
 
 @pytest.mark.parametrize(
     ("imported", "number"),  # from its very first import on, when its own files are read, and inside a large library
-    [("enum", signal.SIGINT), ("co2l.errors", signal.SIGINT), ("numpy", signal.SIGINT), ("numpy", signal.SIGHUP)],
+    [("typing", signal.SIGINT), ("co2l.errors", signal.SIGINT), ("numpy", signal.SIGINT), ("numpy", signal.SIGHUP)],
 )
 def test_a_signal_during_imports_leaves_no_traceback(imported: str, number: signal.Signals, tmp_path: Path) -> None:
     (tmp_path / "space.yaml").write_text("benchmark: seq_digits\naxes: {eta: [0.1]}\n")

@@ -69,6 +69,13 @@ def refusal(folder: Path, *arguments: str) -> str:
     return refusal_of(done)
 
 
+def selected_in(root: Path, study: str = "small") -> list[Any]:
+    """What the file says was selected, without what choosing cost: that depends on kills and on the machine."""
+    written = yaml.safe_load((root / "selected" / f"{study}.yaml").read_text())
+    assert [each.pop("chosen_by")["protocol"] for each in written] == ["end"] * len(written)
+    return list(written)
+
+
 def scores(root: Path) -> dict[str, Any]:
     """Every finished trial's result, straight from the study's database."""
     return {trial: result for trial, result in _results(root).items() if result}

@@ -11,7 +11,6 @@ from collections import OrderedDict
 from pathlib import Path
 
 import pytest
-import yaml
 from commands import call_here, environment
 from mlflow import MlflowClient
 from searches import (
@@ -24,6 +23,7 @@ from searches import (
     refusal,
     runs,
     scores,
+    selected_in,
     tune_here,
     write_space,
 )
@@ -46,8 +46,7 @@ def test_a_search_its_answer_and_its_second_time(undisturbed: Undisturbed) -> No
     assert {(each["score"], *each["trials"]) for each in first["selected"]} == set(best.values())
     selected = {run.data.tags["co2l.trial"] for run in children if run.data.tags.get("co2l.selected") == "★"}
     assert selected == {trial for _, trial in best.values()}
-    chosen = yaml.safe_load((undisturbed.root / "selected" / "small.yaml").read_text())
-    assert [each["settings"]["buffer_size"] for each in chosen] == SPACE["axes"]["buffer_size"]
+    assert [each["settings"]["buffer_size"] for each in selected_in(undisturbed.root)] == SPACE["axes"]["buffer_size"]
 
     assert tune_here(undisturbed.folder) == first
     assert scores(undisturbed.root) == found
