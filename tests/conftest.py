@@ -39,8 +39,20 @@ os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a script that starts us with & would have it ignored
 os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112  Ray's name; with its 15 a trial starves beside other tests
 STARTING = {"shared_ray", "server"}  # fixtures
+MEMORY, ENOUGH = Path("/dev/shm"), 4 * 2**30
 BUILDER = Path(__file__).resolve().parents[2] / "shared" / "tools" / "get_data.py"
 
+
+def _holds_files(memory: Path) -> bool:
+    """Whether the tests' files fit there and programs among them may run."""
+    if not (memory.is_dir() and os.access(memory, os.W_OK | os.X_OK)):
+        return False
+    found = os.statvfs(memory)
+    return found.f_bavail * found.f_frsize >= ENOUGH and not found.f_flag & os.ST_NOEXEC
+
+
+if _holds_files(MEMORY):  # databases and checkpoints wait for the disk thousands of times: a third of the tests' time
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 _read_scripts, _scripts = ScriptDirectory.from_config, dict[str | None, ScriptDirectory]()
 
