@@ -26,7 +26,7 @@ exit codes: 0 done, 1 some trials failed or nothing could be selected, 2 wrong i
 @dataclass(frozen=True)
 class Protocol:
     study: str
-    tune: list[str]  # what `co2l.tune` is told of it
+    tune: list[str]  # the arguments of `co2l.tune`
     orders: bool  # whether it is tested in several orders of classes
 
 
@@ -84,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _compared(planned: Sequence[Protocol], args: argparse.Namespace) -> list[str]:
-    """What `co2l.report` is told of the studies: where they are, and their names."""
+    """The arguments of `co2l.report`: where the studies are, and their names."""
     where = {"--root": args.root, "--storage": args.storage, "--tracking-uri": args.tracking_uri, "--store": args.store}
     given = [word for name, value in where.items() if value is not None for word in (name, value)]
     imports = [word for path in args.imports for word in ("--import", path)]

@@ -113,7 +113,7 @@ def _drive(task: Task, local: Path, node: RayNode, token: str, asked: Asked) -> 
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        start_new_session=True,  # it is told once to stop: twice means at once
+        start_new_session=True,  # one signal asks it to stop; a second one ends it at once
     )
     shown = threading.Thread(target=_show, args=(driver, str(local), str(task.root)))
     shown.start()

@@ -1,4 +1,4 @@
-"""What a run tells whoever watches it: steps, epochs, saved states, tasks, and in the end its result."""
+"""What a run reports as it goes: steps, epochs, saved states, tasks, and finally its result."""
 
 from __future__ import annotations
 

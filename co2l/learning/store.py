@@ -95,7 +95,7 @@ class Store:
         self._sweep()
 
     def check(self) -> None:
-        """Write, read and delete something: a store that refuses is told of before a search starts."""
+        """Write, read and delete something, so that a store that refuses is reported before a search starts."""
         key = f"{_TRIAL}{uuid.uuid4().hex}"
         self.save_measurement(key, {"written": True})
         if self.load_measurement(key) != {"written": True}:
@@ -214,7 +214,7 @@ class Store:
             self._fs.rm_file(path)
 
     def _sweep(self) -> None:
-        """Remove what killed writers left behind; a courtesy, so a store that refuses is told of later."""
+        """Remove what killed writers left behind. A store that refuses is reported by the next real operation."""
         with contextlib.suppress(Exception):
             for path in self._fs.ls(self._unfinished, detail=False):
                 if datetime.now(UTC) - self._fs.modified(path).astimezone(UTC) > _LEFTOVER_AGE:

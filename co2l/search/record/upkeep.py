@@ -1,4 +1,4 @@
-"""A study's record, renamed or deleted; by whoever holds its lease."""
+"""A study's record, renamed or deleted by the process that holds its lease."""
 
 from __future__ import annotations
 

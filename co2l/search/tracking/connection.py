@@ -25,7 +25,7 @@ def connect(uri: str) -> MlflowClient:
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", str(REQUEST_SECONDS))
     os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")  # the driver's progress is there
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
-    os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "CRITICAL")  # what goes wrong is told once, by us
+    os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "CRITICAL")  # we report what goes wrong, once
     from mlflow import MlflowClient
 
     if uri.startswith("sqlite:") and _is_new(database := database_of(uri)):

@@ -16,7 +16,7 @@ import requests
 from co2l.errors import Co2lError, without_passwords
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0  # between attempts
-TOGETHER_SECONDS = 0.25  # what is told within them travels together
+TOGETHER_SECONDS = 0.25  # operations within them are sent together
 TRIES = 3  # of an operation that the server refuses, before the others may pass
 CONNECT_TRIES = 3  # before `open` gives up
 REFUSED = {"INVALID_PARAMETER_VALUE", "INVALID_STATE", "RESOURCE_DOES_NOT_EXIST", "BAD_REQUEST", "MALFORMED_REQUEST"}

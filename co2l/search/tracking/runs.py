@@ -173,7 +173,7 @@ class TrackedStudy:
             child.params = set(params)
 
     def _log(self, child: _Child, points: Sequence[Point], tags: Mapping[str, str] | None = None) -> None:
-        """The points that the run does not have yet, as a rule in one batch; a driver that goes on repeats some."""
+        """The points that the run does not have yet, usually in one batch; a driver that continues repeats some."""
         from mlflow.entities import Metric, RunTag
 
         for key in child.measured & {key for key, *_ in points}:
