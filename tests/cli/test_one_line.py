@@ -119,7 +119,7 @@ REFUSED = {
     "no configuration": ["co2l.evaluate", "--config", ""],
     "no copy": ["co2l.__main__", "spaces", "--copy", "seq_digits", ""],
     "no export": ["co2l.__main__", "export", "x", "--csv", ""],
-    "a file's place for a record": [*TUNE, "--storage", "sqlite:///x.db?mode=ro"],
+    "a file with options for a record": [*TUNE, "--storage", "sqlite:///x.db?mode=ro"],
     "no data": [*TUNE, "--data="],
     "no method": ["co2l.train", "--method", " "],
     "digits of a protocol": [*PLAN, "--protocol", f"first_k={DIGITS}"],
