@@ -18,7 +18,7 @@ from co2l.cli.training import run_here
 from co2l.data.root import data_below
 from co2l.data.streams import Split
 from co2l.errors import Co2lError
-from co2l.files import write_atomic
+from co2l.files import user_path, write_atomic
 from co2l.learning.methods import configure
 from co2l.names import check_name
 from co2l.reporting import notebook
@@ -129,7 +129,7 @@ def _file_of(space: Mapping[str, Any], study: str | None, root: Path) -> str:
     """A space that was given as plain data, in a file below the root: a search is continued from one."""
     if study is None:
         raise Co2lError("a space without a file has no name", where="run_search", fix="give study='NAME'")
-    path = root.expanduser() / "spaces" / f"{check_name(study, 'study')}.yaml"
+    path = user_path(root, "root") / "spaces" / f"{check_name(study, 'study')}.yaml"
     with creating(PRIVATE):
         write_atomic(path, yaml.safe_dump(dict(space), sort_keys=False))
     return str(path)

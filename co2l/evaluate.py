@@ -122,7 +122,7 @@ def _chosen(args: argparse.Namespace) -> dict[str, Evaluation]:
         if len(named) < len(spaces):
             raise Co2lError("two spaces have the same name", where="--space", fix="evaluate them one by one")
         return named
-    if args.config:
+    if args.config is not None:
         chosen, source = load_configurations(args.config), args.config
         name = check_name(Path(args.config).stem, f"the name of {args.config}")
     else:

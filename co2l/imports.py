@@ -21,6 +21,8 @@ from types import ModuleType
 from typing import Any
 
 from co2l.errors import Co2lError, headline
+from co2l.files import read_text as file_text
+from co2l.files import user_path
 from co2l.plugins import Plugin, Registry, digest, registering
 
 LARGEST = 2_000_000  # characters of source that travel with every trial
@@ -60,23 +62,27 @@ def active() -> list[Import]:
 def read(given: str, folder: Path | None = None) -> Import:
     """What `given` names, a path as seen from `folder` or a module; nothing of it is executed."""
     if given.endswith(".py") or "/" in given:
-        path = Path(folder or "", given).expanduser().absolute()
+        path = Path(folder or "", user_path(given, "--import")).absolute()
         name = path.stem if path.suffix == ".py" else path.name
     else:
         name, path = given, _found(given)
     top = name.partition(".")[0]
     if not all(part.isidentifier() for part in name.split(".")) or top in (*sys.stdlib_module_names, "co2l"):
         raise Co2lError(f"'{name}' cannot be the name of your module", where="--import", fix="give it another name")
+    if path.is_dir() and not (path / "__init__.py").is_file():
+        raise Co2lError("has no __init__.py", where=f"--import {given}", fix="give a Python file or a package's folder")
     files = sorted(path.rglob("*.py")) if path.is_dir() else [path]
+    texts: dict[str, str] = {}
     try:
-        texts = {str(file.relative_to(path.parent)): file.read_text(encoding="utf-8") for file in files}
+        for file in files:
+            texts[str(file.relative_to(path.parent))] = file_text(file, LARGEST - sum(map(len, texts.values())))
+    except Co2lError:
+        raise Co2lError(
+            "is too large to travel with every trial", where=f"--import {given}", fix="install it"
+        ) from None
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not text"
         raise Co2lError(f"cannot be read ({reason})", where=f"--import {given}", fix="give a Python file") from None
-    if path.is_dir() and path / "__init__.py" not in files:
-        raise Co2lError("has no __init__.py", where=f"--import {given}", fix="give a Python file or a package's folder")
-    if sum(map(len, texts.values())) > LARGEST:
-        raise Co2lError("is too large to travel with every trial", where=f"--import {given}", fix="install it")
     return Import(name, texts, str(path))
 
 
@@ -123,8 +129,10 @@ def _execute(each: Import) -> None:
         _active[each.top] = _Active(each, added)
         try:
             importlib.import_module(each.name)
-        except Exception as error:  # whatever a stranger's code raises
+        except BaseException as error:  # whatever a stranger's code raises, the end of this process too
             drop(each.top)
+            if isinstance(error, KeyboardInterrupt):
+                raise
             if isinstance(error, Co2lError):
                 raise Co2lError(error.what, where=where, fix=error.fix) from None
             said = f"{type(error).__name__}: {headline(error)}"
@@ -135,7 +143,7 @@ def _execute(each: Import) -> None:
         raise Co2lError("registers nothing", where=where, fix=fix)
 
 
-def _line(error: Exception, each: Import) -> str:
+def _line(error: BaseException, each: Import) -> str:
     """The line that failed, if it is in the import itself and not in what it calls."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     inside = len(each.files) == 1 and last.filename.endswith(next(iter(each.files)))

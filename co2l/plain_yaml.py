@@ -5,6 +5,7 @@ Aliases and merge keys are read, but counted as often as they are used: a few li
 
 from __future__ import annotations
 
+import contextlib
 import reprlib
 from collections.abc import Iterator
 from typing import Any
@@ -12,8 +13,8 @@ from typing import Any
 import yaml
 
 from co2l.errors import Co2lError, commands_terminals, headline, shortened
+from co2l.files import LONGEST
 
-LONGEST = 10**6  # characters
 MOST = 50_000  # values
 WIDEST = 2**63  # whole numbers are below it
 _CORE = "tag:yaml.org,2002:"
@@ -21,15 +22,33 @@ _CORE = "tag:yaml.org,2002:"
 
 def read_yaml(text: str, where: str) -> Any:
     """What the text holds; errors are at `where`."""
-    if len(text) > LONGEST:
-        raise Co2lError(f"has more than {LONGEST:,} characters", where=where, fix="keep to what is needed")
-    try:
+    with _errors(text, where):
         loader = _Loader(text)
         node = loader.get_single_node()
         if node is None:
             return None
         _check_size(node)
         return loader.construct_document(node)
+
+
+def read_documents(text: str, where: str) -> list[Any]:
+    """The same for a file with several documents."""
+    found = []
+    with _errors(text, where):
+        loader = _Loader(text)
+        while loader.check_node() and (node := loader.get_node()):
+            _check_size(node)
+            found.append(loader.construct_document(node))
+    return found
+
+
+@contextlib.contextmanager
+def _errors(text: str, where: str) -> Iterator[None]:
+    """Whatever the parser meets inside is one error that says where."""
+    if len(text) > LONGEST:
+        raise Co2lError(f"has more than {LONGEST:,} characters", where=where, fix="keep to what is needed")
+    try:
+        yield
     except yaml.MarkedYAMLError as error:
         line = f" in line {error.problem_mark.line + 1}" if error.problem_mark else ""
         what = f"not valid YAML{line}: {shortened(str(error.problem), 120)}"

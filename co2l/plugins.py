@@ -137,7 +137,9 @@ class Registry(MutableMapping[str, T]):
             if len(points) > 1:
                 raise Co2lError("is in more than one package")
             thing = points[0].load()
-        except Exception as error:  # whatever a stranger's code raises
+        except BaseException as error:  # whatever a stranger's code raises, the end of this process too
+            if isinstance(error, KeyboardInterrupt):
+                raise
             said = headline(error) if isinstance(error, Co2lError) else f"{type(error).__name__}: {headline(error)}"
             self._failed[name] = f"its plug-in {packages} cannot be used ({said})"
             return

@@ -67,6 +67,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with ExitStack() as held:
         with data_below(args.data):
             planned = [protocol for path in args.space for protocol in _protocols(path, args)]
+        for protocol in planned:  # all of them before the first one trains for hours
+            tune.check([*protocol.tune, *shared])
         if not args.plan and args.address is None:
             from co2l.search.running.engine import connected
 

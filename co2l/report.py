@@ -6,7 +6,6 @@ import argparse
 import json
 import shlex
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from co2l.cli.arguments import (
@@ -20,6 +19,7 @@ from co2l.cli.arguments import (
 )
 from co2l.cli.console import FAILED, OK, Parser, execute
 from co2l.errors import Co2lError
+from co2l.files import user_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,6 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from co2l.search.record.reader import StudyReader
 
     reader = StudyReader(storage_of(args))
+    tracking_of(args)  # one that is none is told of at once, and not once the report is written
     use_imports(args)
     if args.compare:
         return _compare(reader, tuple(args.compare), as_json=args.json)
@@ -145,7 +146,7 @@ def _publish(
     from co2l.search.tracking import log_report
 
     content = files(made_of)
-    folder = Path(args.output).expanduser().absolute() if args.output else root_of(args) / below
+    folder = user_path(args.output, "--output").absolute() if args.output else root_of(args) / below
     write(folder, content)
     gaps = len(made_of.gaps())
     trouble = ""

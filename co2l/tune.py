@@ -89,6 +89,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _search(args)
 
 
+def check(arguments: Sequence[str]) -> None:
+    """An error for what a search with these words would refuse before it begins."""
+    args = parser().parse_args(arguments)
+    _check(args)
+    with data_below(args.data):
+        _space(args)
+        _study(args)
+
+
 def _settings(args: argparse.Namespace) -> str:
     """Those of all methods of the space that was given, if one was."""
     if args.space is None:

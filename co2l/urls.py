@@ -56,6 +56,8 @@ def database_url(url: str, where: str) -> sqlalchemy.URL:
         parts = sqlalchemy.make_url(url)
         if parts.port is not None and not 0 < parts.port < 2**16:
             raise ValueError
+        if parts.query and parts.get_backend_name() == "sqlite":  # whose driver takes some of them for itself
+            raise ValueError
         return parts
     except (sqlalchemy.exc.ArgumentError, ValueError):  # the second for a port that is none
         fix = f"write for example {DATABASE}"

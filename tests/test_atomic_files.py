@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from co2l.files import open_atomic, write_atomic
+from co2l.errors import Co2lError
+from co2l.files import LONGEST, open_atomic, read_text, user_path, write_atomic
 
 
 def test_text_and_bytes_are_written_below_new_folders(tmp_path: Path) -> None:
@@ -52,3 +53,29 @@ def test_a_secret_is_never_readable_by_others(tmp_path: Path) -> None:
             assert stat.S_IMODE(during) == stat.S_IMODE((tmp_path / name).stat().st_mode) == mode & ~0o022
     finally:
         os.umask(previous)
+
+
+def test_a_text_of_any_length_is_read_up_to_a_bound(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("é" * 10, encoding="utf-8")
+    assert read_text(tmp_path / "text", 10) == "é" * 10
+    for path, longest in ((tmp_path / "text", 9), (Path("/dev/zero"), LONGEST)):
+        with pytest.raises(Co2lError, match=f"{path}: has more than {longest:,} characters"):
+            read_text(path, longest)
+
+
+def test_a_home_folder_that_nobody_knows_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    assert user_path("~/x") == Path("/home/me/x")
+    with pytest.raises(Co2lError, match="--data: '~nobody-here/x': nobody knows that home folder"):
+        user_path("~nobody-here/x", "--data")
+
+
+def test_paths_and_texts_of_users_are_read_in_one_place() -> None:
+    """Anything else ends in a traceback for a home folder that nobody knows, and takes all memory for a device."""
+    package = Path(__file__).parents[1] / "co2l"
+    sources = {str(path.relative_to(package)): path.read_text() for path in package.rglob("*.py")}
+    assert [name for name, text in sources.items() if ".expanduser(" in text] == ["files.py"]
+    assert {name for name, text in sources.items() if "yaml.safe_load" in text} == {
+        "reporting/paper.py",  # our own file
+        "search/running/nodes.py",  # Ray's
+    }

@@ -57,6 +57,7 @@ def test_mlflow_takes_it_too(name: str, tmp_path: Path) -> None:
         "postgresql://u:geheim@host:1:2/db",
         "postgresql://u:geheim@host:99999999/db",
         "postgresql://u:geheim@host:0/db",
+        "sqlite:///study.db?mode=ro",
     ],
 )
 def test_no_database(url: str, tmp_path: Path) -> None:

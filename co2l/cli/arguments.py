@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from co2l.cli.console import PRIVATE, mask_of
 from co2l.cli.quantities import COUNT, SECONDS, real
 from co2l.errors import Co2lError, headline, url_shown
+from co2l.files import user_path
 from co2l.names import check_name
 from co2l.shipped import space_file
 
@@ -85,7 +87,7 @@ def protocol_of(given: str | None) -> object:
     name, _, number = (given or "").partition("=")
     if given is None or given in ("end", "greedy"):
         return given
-    if name in ("first_k", "greedy") and number.isdecimal():
+    if name in ("first_k", "greedy") and re.fullmatch("[0-9]{1,9}", number):
         return {"first_k": int(number)} if name == "first_k" else {"greedy": {"beam": int(number)}}
     fix = "use end, first_k=2, greedy or greedy=2; transfer is described in the space's file"
     raise Co2lError(f"'{given}' is no protocol", where="--protocol", fix=fix)
@@ -97,20 +99,22 @@ def add_umask_argument(where: argparse._ArgumentGroup) -> None:
 
 
 def root_of(args: argparse.Namespace) -> Path:
-    return _folder(_given("--root", args.root) or os.environ.get("CO2L_ROOT") or "runs")
+    return _folder(args.root or os.environ.get("CO2L_ROOT") or "runs")
 
 
 def store_root(root: str) -> str:
     """The value of a --root that may be a URL."""
-    return root if "://" in root else str(_folder(_given("--root", root) or "runs"))
+    if not root.strip():
+        raise Co2lError(f"'{root}' is empty", where="--root", fix="give a folder")
+    return root if "://" in root else str(_folder(root))
 
 
 def _folder(text: str) -> Path:
     """The folder, which is there or can be made."""
     try:
-        root = Path(text).expanduser().absolute()
+        root = user_path(text, "--root").absolute()
         above = next(path for path in (root, *root.parents) if path.exists())
-    except (OSError, RuntimeError) as error:  # too long a name, no such user
+    except OSError as error:  # too long a name
         raise Co2lError(
             f"'{text}' cannot be a folder ({headline(error)})", where="--root", fix="give another"
         ) from None
@@ -120,15 +124,16 @@ def _folder(text: str) -> Path:
 
 
 def store_of(args: argparse.Namespace) -> str:
-    return _given("--store", args.store) or os.environ.get("CO2L_STORE") or f"{root_of(args)}/store"
+    return args.store or os.environ.get("CO2L_STORE") or f"{root_of(args)}/store"
 
 
 def storage_of(args: argparse.Namespace) -> str:
-    from co2l.urls import database_url, sqlite_url
+    from co2l.search.record.locks import location
+    from co2l.urls import sqlite_url
 
     given = args.storage or os.environ.get("CO2L_STORAGE") or sqlite_url(root_of(args) / "study.db")
-    database_url(given, "--storage")
-    return given
+    location(given)
+    return str(given)
 
 
 def tracking_of(args: argparse.Namespace) -> str:
@@ -155,13 +160,6 @@ def locations_of(args: argparse.Namespace) -> Locations:
 
     connect_to_read(storage_of(args))
     return Locations(root_of(args), store_of(args), storage_of(args), tracking_of(args))
-
-
-def _given(flag: str, text: str | None) -> str | None:
-    """What was given with a flag; an empty text is more likely a shell variable without a value than a wish."""
-    if text is not None and not text.strip():
-        raise Co2lError("is empty", where=flag, fix="give a value, or leave it out")
-    return text
 
 
 def with_resources(space: S, args: argparse.Namespace) -> S:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import atexit
 import gc
+import io
 import os
 import re
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -18,6 +19,7 @@ from co2l.errors import Co2lError, commands_terminals, refused, unknown
 
 PRIVATE = 0o077  # the mask of files and folders that only their owner reads
 ENDING = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
+MAY_BE_EMPTY = "--from", "--allowed-hosts"  # which the files of a cluster fill from variables
 OK, FAILED, WRONG_INPUT, INTERRUPTED = 0, 1, 2, 130
 
 
@@ -49,8 +51,12 @@ class Parser(argparse.ArgumentParser):
         if below_help:
             self.add_argument("-h", "--help", action=_HelpInTheEnd, help=help_says)
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        _check_surroundings()
+        _check_words(sys.argv[1:] if args is None else args)
+        return super().parse_known_args(args, namespace)
+
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        _check_printable(sys.argv[1:] if args is None else args)
         known, rest = self.parse_known_args(args, namespace)
         if self._below_help and hasattr(known, _HelpInTheEnd.ASKED):
             below = self._below_help(known)
@@ -81,13 +87,29 @@ class _HelpInTheEnd(argparse._HelpAction):
         setattr(namespace, self.ASKED, True)
 
 
-def _check_printable(words: Sequence[str]) -> None:
-    """Most words come back in what a command prints."""
+def _check_words(words: Sequence[str]) -> None:
+    """Most words come back in what a command prints; one that is empty is more likely a variable without a value."""
     for before, word in zip(["", *words], words, strict=False):
-        if commands_terminals(word):
-            flag, _, value = word.rpartition("=") if word.startswith("--") else (before, "", word)
-            fix = "leave out control characters, and bytes that are no text"
-            raise Co2lError(f"'{value}' cannot be printed", where=flag if flag.startswith("--") else "", fix=fix)
+        flag, _, value = word.partition("=") if re.match("--.*=", word, re.DOTALL) else (before, "", word)
+        where = flag if flag.startswith("--") else ""
+        _check_printable(value, where)
+        if not value.strip() and where not in MAY_BE_EMPTY:
+            raise Co2lError(f"'{value}' is empty", where=where, fix="give a value, or leave it out")
+
+
+def _check_surroundings() -> None:
+    """What stands in for words is printed as often as they are."""
+    for name, value in os.environ.items():
+        if name.startswith("CO2L_"):
+            _check_printable(value, name)
+    with suppress(FileNotFoundError):  # a folder that was removed meanwhile
+        _check_printable(os.getcwd(), "the current folder")  # noqa: PTH109  a Path would hide what it cannot show
+
+
+def _check_printable(value: str, where: str) -> None:
+    if commands_terminals(value):
+        fix = "leave out control characters, and bytes that are no text"
+        raise Co2lError(f"'{value}' cannot be printed", where=where, fix=fix)
 
 
 def by_console_script() -> bool:
@@ -102,22 +124,38 @@ def as_typed(text: str) -> str:
 
 def execute(command: Callable[[], int]) -> NoReturn:
     """Run a command's body and exit with its code; a user's error never ends in a traceback."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal of another language has no κ
     try:
         with _handled_by(_leave):
             code = command()
+            if sys.stdout:  # which may be closed
+                sys.stdout.flush()  # now: at its end Python would complain in its own words
     except Co2lError as error:
         print(f"co2l: {error.short()}", file=sys.stderr)
         code = WRONG_INPUT
     except KeyboardInterrupt:
         code = INTERRUPTED
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         code = OK
     except OSError as error:  # a disk, a folder or the network refused what nobody else looked after
         print(f"co2l: {refused(error).short()}", file=sys.stderr)
+        _drop_output()
+        code = WRONG_INPUT
+    except MemoryError:
+        print("co2l: there is not enough memory; give smaller values, or use a larger machine", file=sys.stderr)
         code = WRONG_INPUT
     atexit.register(gc.freeze)  # else Python looks through a million objects for cycles, and then forgets them all
     sys.exit(code)
+
+
+def _drop_output() -> None:
+    """What could not be written is forgotten; Python would try it once more at its end."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextmanager

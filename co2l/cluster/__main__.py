@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from co2l import shipped
 from co2l.cli.console import OK, WRONG_INPUT, Parser, execute
 from co2l.cli.quantities import whole
-from co2l.errors import Co2lError
+from co2l.errors import Co2lError, OutsideError, headline, url_shown
+from co2l.files import file_system, user_path
 
 if TYPE_CHECKING:
     from co2l.cluster.check import Finding
@@ -53,7 +54,9 @@ def parser() -> argparse.ArgumentParser:
     slurm.add_argument("--gpus-per-node", metavar="N")
     slurm.add_argument("--cpus-per-task", metavar="N", help="CPUs of each node")
     slurm.add_argument("--time", metavar="LIMIT", help="of each job; they continue after it")
-    slurm.add_argument("--workers", type=int, default=0, metavar="N", help="one-node jobs that join and leave")
+    slurm.add_argument(
+        "--workers", type=whole(0, 10_000), default=0, metavar="N", help="one-node jobs that join and leave"
+    )
     copy = commands.add_parser(
         "copy", help="write the files that come with the package: gpu.yaml, slurm.sh, Dockerfile, …"
     )
@@ -80,7 +83,7 @@ def main() -> int:
         from co2l.cluster import slurm_task
 
         return slurm_task.main(sys.argv[2:])
-    if sys.argv[1:2] == ["slurm-look"]:
+    if sys.argv[1:2] == ["slurm-look"] and sys.argv[2:]:
         from co2l.cluster import slurm_check
 
         slurm_check.look(Path(sys.argv[2]))
@@ -93,12 +96,12 @@ def main() -> int:
     if args.command == "selftest":
         return _selftest(args)
     if args.command == "copy":
-        return _copy(args.to.expanduser())
+        return _copy(user_path(args.to, "--to"))
     if args.command == "fetch":
         return _fetch(args.source, args.to)
     from co2l.cluster import services
 
-    folder = args.folder.expanduser().absolute()
+    folder = user_path(args.folder, "--folder").absolute()
     if args.command == "mlflow":
         return services.run_mlflow(args.host, args.port, args.artifacts, args.allowed_hosts, folder)
     print(f"Postgres and MLflow are running; drivers find them through {services.serve(folder, args.port)}")
@@ -188,14 +191,15 @@ def _copy(folder: Path) -> int:
 
 
 def _fetch(source: str, folder: str) -> int:
-    import fsspec
-
     if source:
-        files, root = fsspec.url_to_fs(source)
-        if files.exists(root):
-            files.get(f"{root.rstrip('/')}/", folder, recursive=True)
-        else:
-            print(f"{source} does not exist; no datasets copied")
+        files, root = file_system(source, "source")
+        try:
+            if files.exists(root):
+                files.get(f"{root.rstrip('/')}/", folder, recursive=True)
+            else:
+                print(f"{url_shown(source)} does not exist; no datasets copied")
+        except Exception as error:  # remote file systems raise any kind if the network is lost
+            raise OutsideError(f"cannot be copied: {headline(error)}", where=source) from error
     return OK
 
 

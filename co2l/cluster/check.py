@@ -9,15 +9,16 @@ import importlib.metadata
 import importlib.util
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import yaml
-
+from co2l.cluster.shapes import check_shapes
 from co2l.errors import Co2lError, headline
+from co2l.files import read_text, user_path
 from co2l.learning.cards import Card, gib_on_card, of_instance, of_product
+from co2l.plain_yaml import read_documents
 
 if TYPE_CHECKING:  # torch takes seconds to import
     from co2l.search.space.memory import Memory
@@ -55,21 +56,26 @@ class Cluster:
 
 def read(path: Path) -> Cluster:
     try:
-        documents = tuple(each for each in yaml.safe_load_all(path.read_text()) if each is not None)
+        documents = tuple(each for each in read_documents(read_text(path), str(path)) if each is not None)
     except (OSError, UnicodeDecodeError) as error:
         raise Co2lError(f"cannot be read ({getattr(error, 'strerror', None) or error})", where=str(path)) from None
-    except yaml.YAMLError as error:
-        raise Co2lError(f"not YAML ({' '.join(str(error).split())})", where=str(path)) from None
     if not documents or not all(isinstance(each, dict) for each in documents):
         raise Co2lError("describes no cluster", where=str(path), fix="see cluster/gpu.yaml")
+    kind = _kind(documents, path)
+    check_shapes(path, kind, documents)
+    return Cluster(path, kind, documents)
+
+
+def _kind(documents: Sequence[Mapping[str, Any]], path: Path) -> Kind:
     if any(each.get("kind") == "RayJob" for each in documents):
-        return Cluster(path, "kubernetes", documents)
+        return "kubernetes"
     if "services" in documents[0]:
-        return Cluster(path, "compose", documents)
-    kind = (documents[0].get("provider") or {}).get("type")
+        return "compose"
+    provider = documents[0].get("provider")
+    kind = provider.get("type") if isinstance(provider, Mapping) else provider
     if kind not in ("aws", "local"):
         raise Co2lError(f"the provider is {kind!r}", where=f"{path}: provider.type", fix="use aws or local")
-    return Cluster(path, kind, documents)
+    return "aws" if kind == "aws" else "local"
 
 
 def findings(cluster: Cluster, cpus: float, gpus: float, needed: Memory | None = None) -> Iterator[Finding]:
@@ -140,7 +146,7 @@ def authentication(config: Mapping[str, Any]) -> Finding:
     mounted = config.get("file_mounts", {}).get("~/.ray/auth_token")
     if mounted is None:
         return Finding("token", "wrong", "file_mounts: ~/.ray/auth_token is missing")
-    if not Path(mounted).expanduser().is_file():
+    if not user_path(mounted, "file_mounts").is_file():
         return Finding("token", "wrong", f"{mounted} does not exist; create it with: ray get-auth-token --generate")
     return Finding("token", "ok", f"required on every node; it is in {mounted}")
 
@@ -245,8 +251,15 @@ def _of_kubernetes(group: Mapping[str, Any]) -> NodeType:
     pod = group["template"]["spec"]
     limits = pod["containers"][0].get("resources", {}).get("limits", {})
     product = pod.get("nodeSelector", {}).get(PRODUCT, f"no nodeSelector for {PRODUCT}")
-    cpus, gpus = float(limits.get("cpu", 0)), float(limits.get("nvidia.com/gpu", 0))
+    cpus, gpus = _amount(limits.get("cpu", 0)), _amount(limits.get("nvidia.com/gpu", 0))
     return NodeType(group["groupName"], cpus, gpus, product, of_product(product))
+
+
+def _amount(given: object) -> float:
+    """A quantity as Kubernetes writes it: 4, 0.5 or 500m."""
+    if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?m?", str(given)):
+        raise Co2lError(f"'{given}' is no amount", where="resources.limits", fix="write for example 4 or 500m")
+    return float(str(given).removesuffix("m")) / (1000 if str(given).endswith("m") else 1)
 
 
 def _paths(part: Any, text: str, where: str = "") -> Iterator[str]:

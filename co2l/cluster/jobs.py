@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Literal
 import yaml
 
 from co2l.errors import Co2lError, headline
+from co2l.files import read_text, user_path
 from co2l.imports import Import
 from co2l.plain_yaml import read_yaml
 
@@ -60,7 +61,7 @@ def _sent(imports: Sequence[Import], folder: Path, space: Path) -> list[str]:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text, encoding="utf-8")
     if imports:
-        document = read_yaml(space.read_text(encoding="utf-8"), str(space))
+        document = read_yaml(read_text(space), str(space))
         assert isinstance(document, dict)
         document.pop("imports", None)
         space.write_text(yaml.safe_dump(document, sort_keys=False, allow_unicode=True), encoding="utf-8")
@@ -131,7 +132,7 @@ def _authorization() -> dict[str, str]:
     """As Ray's own command sends it; Ray would look for a token only if RAY_AUTH_MODE was set before its import."""
     if os.environ.get("RAY_AUTH_MODE") == "disabled":
         return {}
-    path = Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or "~/.ray/auth_token").expanduser()
+    path = user_path(os.environ.get("RAY_AUTH_TOKEN_PATH") or "~/.ray/auth_token", "RAY_AUTH_TOKEN_PATH")
     token = os.environ.get("RAY_AUTH_TOKEN") or (path.read_text().strip() if path.is_file() else "")
     return {"Authorization": f"Bearer {token}"} if token else {}
 

@@ -15,6 +15,7 @@ import requests
 
 from co2l.cluster.check import UNSET, Cluster, Finding
 from co2l.errors import Co2lError, headline
+from co2l.files import user_path
 
 SECONDS = 10
 WORLD = ("0.0.0.0/0", "::/0")
@@ -68,7 +69,7 @@ def cloud(config: Mapping[str, Any]) -> Iterator[Finding]:
         else:
             yield Finding("cloud", "ok", what)
     yield group(ec2, node.get("SecurityGroupIds", []))
-    key = Path(config["auth"]["ssh_private_key"]).expanduser()
+    key = user_path(config["auth"]["ssh_private_key"], "auth.ssh_private_key")
     if not key.is_file():
         yield Finding("key", "wrong", f"{key} does not exist")
 
@@ -93,7 +94,7 @@ def hosts(config: Mapping[str, Any], store: str | None) -> Iterator[Finding]:
     names = [provider["head_ip"], *provider["worker_ips"]]
     if UNSET in names:
         return
-    key = Path(config["auth"]["ssh_private_key"]).expanduser()
+    key = user_path(config["auth"]["ssh_private_key"], "auth.ssh_private_key")
     if not key.is_file():
         yield Finding("key", "wrong", f"{key} does not exist")
         return
@@ -180,5 +181,5 @@ def _token(config: Mapping[str, Any]) -> str | None:
     if given := os.environ.get("RAY_AUTH_TOKEN"):
         return given
     file = os.environ.get("RAY_AUTH_TOKEN_PATH") or config.get("file_mounts", {}).get("~/.ray/auth_token")
-    path = Path(file or "~/.ray/auth_token").expanduser()
+    path = user_path(file or "~/.ray/auth_token", "RAY_AUTH_TOKEN_PATH")
     return path.read_text().strip() if path.is_file() else None

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from co2l.cluster.check import Finding
 from co2l.cluster.meeting import versions
-from co2l.cluster.slurm_script import UNSET, options, seconds
+from co2l.cluster.slurm_script import UNSET, options, read_script, seconds
 from co2l.cluster.slurm_task import task_of
-from co2l.errors import Co2lError, headline
+from co2l.errors import headline
 
 START_SECONDS = 120.0  # until a job's first trial trains: imports from a shared disk, Ray, data
 SAVE_SECONDS = 60.0  # between the states within a stage
@@ -45,10 +45,7 @@ class Partition:
 
 
 def read(path: Path) -> dict[str, str]:
-    try:
-        return options(path.read_text())
-    except (OSError, UnicodeDecodeError) as error:
-        raise Co2lError(f"cannot be read ({getattr(error, 'strerror', None) or error})", where=str(path)) from None
+    return options(read_script(path))
 
 
 def findings(path: Path, space: str | None, trial: Trial, *, offline: bool) -> Iterator[Finding]:
@@ -226,7 +223,7 @@ def _warning(asked: dict[str, str]) -> float:
 
 def _number(text: str | None, default: int) -> int:
     """Of `2`, `a100:2`, `64+` and `1-4`, the last number."""
-    found = re.findall(r"\d+", (text or "").rpartition(":")[2])
+    found = re.findall(r"[0-9]{1,9}", (text or "").rpartition(":")[2])
     return int(found[-1]) if found else default
 
 

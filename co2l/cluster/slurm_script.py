@@ -12,7 +12,7 @@ from pathlib import Path
 
 from co2l.cluster.slurm_task import task_of
 from co2l.errors import Co2lError, headline
-from co2l.files import write_atomic
+from co2l.files import read_text, write_atomic
 from co2l.shipped import folder
 
 UNSET = "CHANGE-ME"
@@ -35,15 +35,24 @@ def with_options(text: str, changes: Mapping[str, object]) -> str:
 
     changed = LINE.sub(line, text)
     added = "".join(f"#SBATCH --{name}={value}\n" for name, value in new.items() if value is not None)
-    first, rest = changed.split("\n", 1)
+    first, _, rest = changed.partition("\n")
     return f"{first}\n{added}{rest}"
+
+
+def read_script(file: Path) -> str:
+    try:
+        return read_text(file)
+    except (OSError, UnicodeDecodeError) as error:
+        fix = "give the repository's cluster/slurm.sh, or a copy"
+        what = getattr(error, "strerror", None) or "it is not text"
+        raise Co2lError(f"cannot be read ({what})", where=str(file), fix=fix) from None
 
 
 def seconds(text: str) -> float:
     """A time limit as Slurm writes it: minutes, minutes:seconds, hours:minutes:seconds, days-hours:minutes:seconds."""
     if text.lower() in ("infinite", "unlimited"):
         return float("inf")
-    if not (found := re.fullmatch(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?", text)):
+    if not (found := re.fullmatch(r"(?:([0-9]{1,9})-)?([0-9]{1,9})(?::([0-9]{1,9}))?(?::([0-9]{1,9}))?", text)):
         raise Co2lError(f"'{text}' is not a time limit", where="--time", fix="write for example 04:00:00")
     days, *given = (int(part) if part else None for part in found.groups())
     if days is None and given[2] is None:
@@ -63,11 +72,7 @@ def submit(file: Path, changes: Mapping[str, object], arguments: Sequence[str], 
     """Write the script with these values below the search's root, and submit it and its workers, if any."""
     task = task_of(arguments)
     _check_arguments(task.command, task.arguments)
-    try:
-        text = file.read_text()
-    except OSError as error:
-        fix = "give the repository's cluster/slurm.sh, or a copy, with --file"
-        raise Co2lError(f"cannot be read ({error.strerror})", where=str(file), fix=fix) from None
+    text = read_script(file)
     alone = changes.get("nodes") == "0"
     script = task.root / "slurm.sh"
     changed = with_options(text, {**changes, "nodes": "1"} if alone else changes)

@@ -24,6 +24,7 @@ from co2l.cluster.meeting import Head, versions, wait_for_head
 from co2l.cluster.mirror import mirrored
 from co2l.cluster.ray_node import RayNode, Resources, allocated, ray_node, reachable
 from co2l.errors import Co2lError
+from co2l.files import user_path
 from co2l.search.running.leaving import leave
 from co2l.search.running.private_folder import private_folder
 
@@ -63,11 +64,11 @@ def task_of(words: Sequence[str]) -> Task:
     named, _ = read.parse_known_args(rest)
     if not (named.space or named.study or named.config):
         raise Co2lError("no space is given", where="cluster/slurm.sh", fix="write --space FILE behind its name")
-    everything = Path(os.environ.get("CO2L_ROOT") or "runs").expanduser().absolute()
+    everything = user_path(os.environ.get("CO2L_ROOT") or "runs", "CO2L_ROOT").absolute()
     own = everything / (named.study or study_of(named.space or named.config))
     return Task(
         command=command,
-        root=Path(known.root).expanduser().absolute() if known.root else own,
+        root=user_path(known.root, "--root").absolute() if known.root else own,
         store=known.store or os.environ.get("CO2L_STORE") or f"{everything}/store",
         arguments=tuple(rest),
         mask=named.umask,

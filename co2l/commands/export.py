@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 import io
 import sys
-from pathlib import Path
 
 from co2l.cli.arguments import add_record_arguments, storage_of
 from co2l.cli.console import OK, Parser
-from co2l.files import write_atomic
+from co2l.files import user_path, write_atomic
 
 EXAMPLE = """\
 examples:
@@ -45,7 +44,7 @@ def main() -> int:
         frame.to_csv(content, index=False)
     else:
         frame.to_parquet(content, index=False)
-    path = Path(args.csv or args.parquet).expanduser()
+    path = user_path(args.csv or args.parquet, "--csv" if args.csv else "--parquet")
     write_atomic(path, content.getvalue())
     print(f"{path} ({len(frame)} trials)")
     return OK

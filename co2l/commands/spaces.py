@@ -10,7 +10,7 @@ from pathlib import Path
 
 from co2l.cli.console import OK, Parser
 from co2l.errors import Co2lError, shortened, unknown
-from co2l.files import write_atomic
+from co2l.files import user_path, write_atomic
 from co2l.shipped import spaces
 
 EXAMPLE = """\
@@ -39,7 +39,7 @@ def main() -> int:
     args = parser().parse_args()
     shipped = spaces()
     if args.copy:
-        name, target = args.copy[0], Path(args.copy[1]).expanduser()
+        name, target = args.copy[0], user_path(args.copy[1], "--copy")
         if name not in shipped:
             raise unknown("space", name, shipped, where="--copy")
         target = target / f"{Path(name).name}.yaml" if target.is_dir() else target

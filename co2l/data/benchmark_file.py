@@ -23,6 +23,7 @@ from co2l.data.benchmarks import Benchmark
 from co2l.data.root import data_root
 from co2l.data.sources.image_folder import ImageFolder
 from co2l.errors import Co2lError, unknown
+from co2l.files import read_text
 from co2l.names import check_name
 from co2l.plain_yaml import read_yaml
 
@@ -77,7 +78,7 @@ def read_benchmark(name: str, *, where: str = "") -> Benchmark:
 @functools.lru_cache  # a search asks for every trial
 def _read(path: Path, _time: int, _size: int) -> Benchmark:
     try:
-        content = read_yaml(path.read_text(encoding="utf-8"), str(path))
+        content = read_yaml(read_text(path), str(path))
     except (OSError, UnicodeDecodeError) as error:
         raise Co2lError(f"cannot be read ({error})", where=str(path), fix="give a YAML file in UTF-8") from None
     if not isinstance(content, dict):

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from co2l.files import user_path
+
 _below: Path | None = None  # as a command was told
 
 
 def data_root(given: str | Path | None = None) -> Path:
     """The folder given, else that of the command, else CO2L_DATA, else `data` below the current folder."""
-    return Path(given or _below or os.environ.get("CO2L_DATA") or "data").expanduser().absolute()
+    return user_path(given or _below or os.environ.get("CO2L_DATA") or "data", "the data root").absolute()
 
 
 @contextmanager

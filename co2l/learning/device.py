@@ -15,6 +15,7 @@ from co2l.learning.cards import GIB, Precision
 
 # cuBLAS may add up in another order each time unless its workspace is fixed; it reads this when CUDA is first used
 WORKSPACE = ("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+UNFIT = {"mps": "it has no float64, which buffers need", "meta": "it holds no numbers"}
 
 
 def choose_device(name: str) -> torch.device:
@@ -39,12 +40,12 @@ def _accelerator() -> torch.device:
 def _named(name: str) -> torch.device:
     try:
         device = torch.device(name)
-        if device.type == "mps":
-            raise Co2lError(
-                "device 'mps' cannot be used: it has no float64, which buffers need", fix="use --device cpu"
-            )
+        if device.type in UNFIT:
+            raise Co2lError(f"device '{name}' cannot be used: {UNFIT[device.type]}", fix="use --device cpu")
         torch.empty(1, device=device)
-    except (RuntimeError, AssertionError) as error:
+    except Co2lError:
+        raise
+    except Exception as error:  # every backend of torch refuses in its own way
         reason = headline(error)
         raise Co2lError(f"device '{name}' cannot be used ({reason})", fix="try --device auto or cpu") from None
     return device

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 # By task, the settings that differ from the run's there and their values, by name; up to the last such task
@@ -15,5 +16,5 @@ def in_task(name: str, task: int) -> str:
 
 def of_task(name: str) -> tuple[str, int | None]:
     """The setting behind a name, and the task if it is the value of one alone."""
-    setting, slash, task = name.partition("/")
-    return (setting, int(task)) if slash and task.isdecimal() and int(task) > 0 else (name, None)
+    setting, _, task = name.partition("/")
+    return (setting, int(task)) if re.fullmatch("[0-9]{1,9}", task) and int(task) > 0 else (name, None)

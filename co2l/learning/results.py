@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from co2l import __version__
 from co2l.errors import Co2lError
-from co2l.files import write_atomic
+from co2l.files import read_text, write_atomic
 from co2l.learning.config import RunConfig
 from co2l.learning.events import Result
 from co2l.plain_yaml import read_yaml
@@ -50,7 +50,7 @@ class Chosen(BaseModel):
 def load_configurations(path: str) -> list[Chosen]:
     """The configurations in a YAML or JSON file: one or a list; a saved result counts as one."""
     try:
-        content = read_yaml(Path(path).read_text(encoding="utf-8"), path)
+        content = read_yaml(read_text(Path(path)), path)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it is not text"
         raise Co2lError(f"cannot be read ({reason})", where=path, fix="give a YAML or JSON file") from None

@@ -23,12 +23,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import fsspec
 import torch
 from fsspec.implementations.local import LocalFileSystem
 
 from co2l.errors import Co2lError, OutsideError, headline
-from co2l.shipped import install_command
+from co2l.files import file_system, user_path
 
 _KEY = re.compile(r"[0-9a-f]+(/[0-9a-f]+)?")
 _NAME = re.compile(
@@ -81,14 +80,8 @@ class Store:
     def __init__(self, root: str | Path) -> None:
         if not str(root):
             raise Co2lError("the store has no name", fix="give a folder or an fsspec URL")
-        self.root = str(root) if "://" in str(root) else str(Path(root).expanduser().absolute())
-        try:
-            # Other machines write here too, so a cached listing would hide what they have finished.
-            self._fs, self._folder = fsspec.url_to_fs(self.root, use_listings_cache=False)
-        except Exception as error:  # some file systems connect here, and each raises its own kinds
-            missing = isinstance(error, ImportError)
-            fix = install_command("cluster") if missing else "give a folder or an fsspec URL"
-            raise OutsideError(f"cannot open this store: {headline(error)}", where=self.root, fix=fix) from error
+        self.root = str(root) if "://" in str(root) else str(user_path(root, "the store").absolute())
+        self._fs, self._folder = file_system(self.root, "store")
         self._unfinished = f"{self._folder}/unfinished"  # no key's name: it is not hexadecimal
         self._claims = f"{self._folder}/claims"  # nor is this
         self._local = isinstance(self._fs, LocalFileSystem)
@@ -96,6 +89,8 @@ class Store:
 
     def check(self) -> None:
         """Write, read and delete something, so that a store that refuses is reported before a search starts."""
+        if self._fs.protocol == "memory":
+            raise Co2lError("a store in memory is each process's own", where=self.root, fix="give another --store")
         key = f"{_TRIAL}{uuid.uuid4().hex}"
         self.save_measurement(key, {"written": True})
         if self.load_measurement(key) != {"written": True}:

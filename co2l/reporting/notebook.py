@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from co2l.errors import Co2lError, unknown
+from co2l.files import user_path
 from co2l.learning.metrics import probe_title, reported, scenario_title
 from co2l.reporting.html_rows import html_rows
 from co2l.reporting.stored_trial import StudyTrial
@@ -213,4 +214,4 @@ def studies(root: str | Path) -> Studies:
 
 
 def _reader(root: str | Path) -> StudyReader:
-    return StudyReader(str(root) if "://" in str(root) else sqlite_url(Path(root).expanduser().absolute() / "study.db"))
+    return StudyReader(str(root) if "://" in str(root) else sqlite_url(user_path(root).absolute() / "study.db"))

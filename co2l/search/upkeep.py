@@ -97,13 +97,13 @@ def remove(where: Locations, study: str, *, models: bool = False) -> Removal:
     states that are left.
     """
     record.check_known(where.storage, study)
+    store = Store(where.store)  # one that cannot be opened is told of before anything is deleted
     with driving(where.storage, study):
         planned, states = _planned(where, study, models=models)
         StudyRuns(where.tracking_uri, study).delete()
         for path in _files(where, study):
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
         record.delete(where.storage, study)
-        store = Store(where.store)
         for file in states:
             store.remove(file)
     return planned

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import subprocess
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
 from commands import call_here, environment
 
-from co2l.cli.console import ENDING, creating, interruptible
+from co2l.cli.console import ENDING, creating, execute, interruptible
 
 
 @pytest.mark.parametrize(
@@ -62,7 +64,7 @@ def test_new_files_are_private_and_the_mask_is_as_before_afterwards(tmp_path: Pa
     assert [(tmp_path / name).stat().st_mode & 0o777 for name in ("private", "public")] == [0o600, 0o644]
 
 
-@pytest.mark.parametrize("text", ["", "8", "77", "9999", "0o77", "-77", "077 "])
+@pytest.mark.parametrize("text", ["8", "77", "9999", "0o77", "-77", "077 "])
 def test_a_mask_has_three_octal_digits(text: str, tmp_path: Path) -> None:
     done = call_here("co2l.tune", "--space", "x.yaml", f"--umask={text}", cwd=tmp_path)
     assert done.returncode == 2
@@ -92,3 +94,52 @@ def test_no_word_reaches_the_terminal_that_commands_it(word: str, tmp_path: Path
         assert done.stderr[:-1].isprintable()
         assert "' cannot be printed; leave out control characters" in done.stderr
     assert not list(tmp_path.iterdir())
+
+
+def test_variables_and_the_current_folder_are_printed_as_often(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    folder = tmp_path / "\x1b[31mred"
+    folder.mkdir()
+    done = call_here("co2l.tune", "--space", "s.yaml", cwd=folder)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "co2l: the current folder: '" in done.stderr
+    monkeypatch.setenv("CO2L_ROOT", "\x1b[31mred")
+    done = call_here("co2l.tune", "--space", "s.yaml", cwd=tmp_path)
+    assert done.stderr.startswith("co2l: CO2L_ROOT: '\\x1b[31mred' cannot be printed")
+
+
+def test_output_that_cannot_be_written_is_one_line() -> None:
+    """Python itself complained at its end, in two lines and with code 120."""
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "co2l", "spaces"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 2
+    assert done.stderr == "co2l: No space left on device; see to that, and run the same command again\n"
+
+
+def test_a_reader_that_has_gone_hears_no_complaint() -> None:
+    command = [sys.executable, "-m", "co2l", "spaces"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 0
+
+
+def test_a_terminal_without_our_letters_shows_what_it_can() -> None:
+    out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    with redirect_stdout(out), pytest.raises(SystemExit) as ended:
+        execute(lambda: print("κ = 0.1") or 0)  # type: ignore[func-returns-value]
+    assert ended.value.code == 0
+    assert out.buffer.getvalue() == b"\\u03ba = 0.1\n"  # type: ignore[attr-defined]
+
+
+def test_too_little_memory_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def vast() -> int:
+        raise MemoryError
+
+    monkeypatch.setattr("co2l.tune.main", vast)
+    done = call_here("co2l.tune", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "co2l: there is not enough memory; give smaller values, or use a larger machine\n"

@@ -56,6 +56,8 @@ MISTAKES = [
     (["--set", "batch_size=100000"], "batch_size=100000 is larger than the first task"),
     (["--validation", "1.5"], "--validation: '1.5' is not a number from 0 to 1"),
     (["--device", "cuda:9"], "device 'cuda:9' cannot be used"),
+    (["--device", "meta"], "device 'meta' cannot be used: it holds no numbers"),
+    (["--device", "privateuseone"], "device 'privateuseone' cannot be used"),
     (["--benchmark", "seq_cifar10", "--data", "nowhere"], "CO2L_DATA"),
     (["--benchmark", "seq_tiny_imagenet", "--data", "nowhere"], "tiny-imagenet-200"),
     (["--root", "nosuch://store"], "store"),

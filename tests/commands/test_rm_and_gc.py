@@ -93,6 +93,13 @@ def test_rm_without_anyone_to_ask_needs_yes(folder: Path, monkeypatch: pytest.Mo
     assert len(stored(folder)) == 3
 
 
+def test_rm_deletes_nothing_if_the_store_cannot_be_opened(folder: Path) -> None:
+    """The study was gone before that was noticed."""
+    done = call_here("co2l.__main__", "rm", "mine", "--yes", "--store", "foo://x", cwd=folder)
+    assert "foo://x: cannot open this store" in refusal_of(done)
+    assert "2 trials" in typed(folder, "rm", "mine", "--yes")
+
+
 def test_rm_deletes_runs_and_artifacts_but_no_registered_model_unasked(folder: Path) -> None:
     root, trial = folder / "runs", next(SPACE.trials())
     uri = sqlite_url(root / "mlflow.db")

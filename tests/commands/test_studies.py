@@ -117,6 +117,11 @@ def test_exports_hold_every_trial(folder: Path) -> None:
     assert frame["buffer_size"].tolist() == ["50", "unlimited", "50"]
 
 
+@pytest.mark.parametrize("file", ["/", ".", "runs", "~nobody-here/x.csv"])
+def test_a_folder_is_no_file_to_export_to(file: str, folder: Path) -> None:
+    assert file.rstrip("/") in refusal_of(call_here("co2l.__main__", "export", "mine", "--csv", file, cwd=folder))
+
+
 def test_a_renamed_study_is_the_same_everywhere(folder: Path) -> None:
     """Its evaluation too; and the next driver finds the runs in MLflow again instead of making new ones."""
     root = folder / "runs"

@@ -5,7 +5,9 @@ More of them with `--hypothesis-profile long`.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
@@ -18,12 +20,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from co2l.cli import training
-from co2l.cluster import services
+from co2l.cluster import selftest, services
+from co2l.commands import COMMANDS as ALL
+from co2l.commands import export, module_of, spaces
+from co2l.commands.completion import words_of
 from co2l.errors import Co2lError
 from co2l.learning.methods import METHODS
 from co2l.learning.store import Store
 from co2l.search import service
+from co2l.search.running import engine, local_ray
 from co2l.search.space.document import PARTS, Document
+from co2l.shipped import folder as shipped_folder
 from co2l.urls import check_tracking_uri, database_url
 
 ACCEPTED = "accepted"
@@ -31,7 +38,22 @@ AMOUNT = settings.default.max_examples  # type: ignore[attr-defined]
 many = settings(max_examples=8 * AMOUNT, deadline=None, suppress_health_check=list(HealthCheck))
 SECRET = "hunter2"
 
-JUNK = ["", " ", "-1", "0", "1e999", "nan", "-inf", "9" * 400, "9" * 5000, "0x", "1_0", "2020-13-45", "2020-01-02"]
+JUNK = [
+    "",
+    " ",
+    "/dev/zero",
+    "-1",
+    "0",
+    "1e999",
+    "nan",
+    "-inf",
+    "9" * 400,
+    "9" * 5000,
+    "0x",
+    "1_0",
+    "2020-13-45",
+    "2020-01-02",
+]
 JUNK += [
     "!!int ''",
     "!!float x",
@@ -75,6 +97,11 @@ def nothing_begins() -> Iterator[None]:
             patch.setattr(module, name, refuse)
         for name in ("serve", "run_mlflow"):
             patch.setattr(services, name, refuse)
+        for module, name in ((selftest, "selftest"), (spaces, "write_atomic"), (export, "write_atomic")):
+            patch.setattr(module, name, refuse)
+        patch.setattr(shutil, "copytree", refuse)
+        patch.setattr(local_ray, "early_ray", lambda *_, **__: contextlib.nullcontext())
+        patch.setattr(engine, "connected", lambda *_, **__: contextlib.nullcontext())
         patch.setattr(Store, "check", lambda _: None)  # it writes where it is told to
         yield
 
@@ -84,6 +111,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("fuzz") / "here"
     made.mkdir()
     (made / "space.yaml").write_text(GOOD)
+    (made / "config.yaml").write_text("benchmark: seq_digits\nsettings: {E_0: 1}\n")
+    shutil.copy(shipped_folder("cluster") / "gpu.yaml", made / "cluster.yaml")
     return made
 
 
@@ -100,7 +129,13 @@ def check(folder: Path, module: str, *arguments: str, may_be_right: bool = False
     assert line.isprintable(), line
     assert len(line) <= 300, line
     assert SECRET not in line
-    left = {path.name for path in folder.parent.rglob("*")} - {"here", "space.yaml", "wrong.yaml"}
+    left = {path.name for path in folder.parent.rglob("*")} - {
+        "here",
+        "space.yaml",
+        "config.yaml",
+        "cluster.yaml",
+        "wrong.yaml",
+    }
     assert not left
 
 
@@ -130,23 +165,24 @@ def test_settings(folder: Path, values: list[tuple[str, str]]) -> None:
     check(folder, "co2l.train", *assignments)
 
 
-TUNE = ["--space", "--set", "--algorithm", "--samples", "--early-stop", "--seed", "--price", "--parallel", "--study"]
-ENGINE = ["--root", "--store", "--storage", "--tracking-uri", "--data", "--address", "--cpus-per-trial", "--umask"]
-ENGINE += ["--gpus-per-trial", "--max-concurrent", "--time-budget", "--save-every", "--no-reuse", "--fresh", "--quiet"]
-EVALUATE = ["--study", "--config", "--space", "--set", "--seeds", "--name", "--unfinished"]
-TRAIN = ["--benchmark", "--method", "--set", "--seed", "--validation", "--split-seed", "--root", "--data", "--device"]
-COMMANDS = {
-    "co2l.tune": ([*TUNE, *ENGINE], ["--space", "space.yaml"]),
-    "co2l.evaluate": ([*EVALUATE, *ENGINE], ["--space", "space.yaml"]),
-    "co2l.train": ([*TRAIN, "--save-every", "--umask"], []),
-    "co2l.cluster.__main__": (["--port", "--folder", "--host"], ["serve"]),
+NETWORK = {"--submit", "--follow", "--stop", "--measure", "--from"}  # these wait for others, or for the clock
+FIRST = {  # words that a command needs before others matter
+    "tune": [["--space", "space.yaml"], ["--space", "space.yaml", "--plan"]],
+    "evaluate": [["--space", "space.yaml"], ["--config", "config.yaml"]],
+    "train": [[]],
+    "protocols": [["--space", "space.yaml", "--plan"], ["--space", "space.yaml"]],
+    "cluster": [["serve"], ["copy"], ["check", "--offline", "cluster.yaml"], ["check", "--offline"], ["mlflow"]],
 }
+COMMANDS = [
+    (module_of(name), sorted({*words_of(name)} - NETWORK), first)
+    for name in ALL
+    for first in FIRST.get(name, [[], ["x"], ["x", "y"]])
+]
 
 
 @st.composite
 def command_lines(draw: st.DrawFn) -> tuple[str, list[str]]:
-    module = draw(st.sampled_from(sorted(COMMANDS)))
-    flags, first = COMMANDS[module]
+    module, flags, first = draw(st.sampled_from(COMMANDS))
     pairs = draw(st.lists(st.tuples(st.one_of(st.sampled_from(flags), word), word), min_size=1, max_size=3))
     joined = draw(st.booleans())
     given_ = [f"{flag}={value}" for flag, value in pairs] if joined else [text for pair in pairs for text in pair]
@@ -157,7 +193,31 @@ def command_lines(draw: st.DrawFn) -> tuple[str, list[str]]:
 @given(command_lines())
 def test_command_lines(folder: Path, line: tuple[str, list[str]]) -> None:
     module, arguments = line
-    check(folder, module, *arguments)
+    check(folder, module, *arguments, may_be_right=True)
+
+
+CLUSTER = yaml.safe_load((shipped_folder("cluster") / "gpu.yaml").read_text())
+INSIDE = [(), ("provider",), ("auth",), ("docker",), ("available_node_types",), ("available_node_types", "worker")]
+
+
+@many
+@given(st.sampled_from(INSIDE), st.dictionaries(word, tree, min_size=1, max_size=2), st.booleans())
+def test_files_of_clusters(folder: Path, where: tuple[str, ...], changes: dict[str, Any], known: bool) -> None:
+    """Each finding of the check is a line of its own; what it cannot read at all is one line."""
+    document = json.loads(json.dumps(CLUSTER))
+    part = document
+    for name in where:
+        part = part.get(name, part)
+    names = sorted(part)
+    part |= {names[len(key) % len(names)] if known else key: value for key, value in changes.items()}
+    (folder / "wrong.yaml").write_text(json.dumps(document, default=str), encoding="utf-8")
+    done = call_here("co2l.cluster.__main__", "check", "--offline", "wrong.yaml", cwd=folder)
+    assert done.returncode in (0, 2)
+    if done.stderr:
+        assert len(done.stderr) <= 301
+        assert done.stderr[:-1].isprintable()
+    else:
+        assert done.stdout.endswith(("wrong\n", "ready\n"))
 
 
 def refusal(read: Callable[[], object]) -> str:

@@ -347,6 +347,21 @@ def test_a_store_that_cannot_work_is_refused_when_it_is_tried(root_given: str, t
     assert (tmp_path / "file").read_text() == "not a folder"
 
 
+def test_a_folder_whose_name_looks_like_a_url_is_that_folder(tmp_path: Path) -> None:
+    """Behind two colons fsspec expects another URL: states went into a folder of another name."""
+    store = Store(tmp_path / "a::b" / "file:c")
+    store.save_state(KEY, {"value": 1})
+    store.check()
+    assert store.load_state(KEY) == {"value": 1}
+    assert [path.name for path in tmp_path.iterdir()] == ["a::b"]
+    assert (tmp_path / "a::b" / "file:c" / f"{KEY}.state").is_file()
+
+
+def test_a_store_in_memory_is_no_store_of_a_search(tmp_path: Path) -> None:
+    with pytest.raises(Co2lError, match="a store in memory is each process's own"):
+        Store("memory://x").check()
+
+
 class NetworkLostError(Exception):
     """As remote file systems have their own errors, which Python's do not know."""
 

@@ -11,6 +11,7 @@ import ray
 import yaml
 
 from co2l.errors import Co2lError
+from co2l.files import user_path
 
 JOIN_SECONDS = 120.0  # for the first workers of a cluster that has just been started
 LAUNCHED_BY = Path("~/ray_bootstrap_config.yaml")  # what `ray up` leaves on a head, where drivers run
@@ -27,7 +28,7 @@ def check_resources(
     """
     until = time.monotonic() + wait
     while True:
-        possible = [*_alive(), *launchable(LAUNCHED_BY.expanduser())]
+        possible = [*_alive(), *launchable(LAUNCHED_BY)]
         if any(held(node, cpus, gpus) for node in possible) or asked_to_stop():
             return
         if time.monotonic() >= until:
@@ -44,7 +45,7 @@ def check_resources(
 
 def slots(cpus: float, gpus: float) -> int:
     """How many trials run at once on the nodes that are there, or on all that the autoscaler may start."""
-    groups = _alive(), launchable(LAUNCHED_BY.expanduser())
+    groups = _alive(), launchable(LAUNCHED_BY)
     return max(sum(held(node, cpus, gpus) for node in nodes) for nodes in groups)
 
 
@@ -57,11 +58,11 @@ def held(node: Resources, cpus: float, gpus: float) -> int:
 def launchable(config: Path) -> list[Resources]:
     """The resources of each node that the cluster's autoscaler may start."""
     try:
-        launched = yaml.safe_load(config.read_text())
+        launched = yaml.safe_load(user_path(config).read_text())
         types = launched["available_node_types"].values()
         nodes = [each["resources"] for each in types for _ in range(each.get("max_workers", 0))]
         return nodes[: launched.get("max_workers")]
-    except (OSError, yaml.YAMLError, KeyError, TypeError, AttributeError):
+    except (Co2lError, OSError, yaml.YAMLError, KeyError, TypeError, AttributeError):
         return []
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from co2l.errors import Co2lError
 
-_FORM = re.compile(r"(?P<amount>\d+(\.\d+)?)\s*(?P<unit>epochs|gpuh|eur)(@(?P<price>\d+(\.\d+)?))?")
+_NUMBER = r"[0-9]{1,12}(\.[0-9]{1,6})?"
+_FORM = re.compile(rf"(?P<amount>{_NUMBER})\s*(?P<unit>epochs|gpuh|eur)(@(?P<price>{_NUMBER}))?")
 
 
 @dataclass(frozen=True)

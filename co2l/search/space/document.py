@@ -29,6 +29,7 @@ from pydantic import (
 
 from co2l.data.class_order import in_one_word
 from co2l.errors import Co2lError, headline, unknown
+from co2l.files import read_text
 from co2l.plain_yaml import read_yaml
 from co2l.search.space.choice import Greedy, Part, Protocol, Selection, Transfer, Validation
 from co2l.shipped import space_file, spaces
@@ -222,7 +223,7 @@ _PLAIN = {  # where pydantic speaks of Python's types
 def read(path: str | Path) -> object:
     """What a YAML file holds, given by its path or by the name of a shipped space."""
     try:
-        text = space_file(path).read_text(encoding="utf-8")
+        text = read_text(space_file(path))
     except UnicodeDecodeError:
         raise Co2lError("not a text file", where=str(path), fix="a search space is YAML in UTF-8") from None
     except (OSError, ValueError) as error:
