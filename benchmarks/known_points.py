@@ -16,7 +16,7 @@ import functools
 import json
 import os
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -100,16 +100,14 @@ def epochs_until(recordings: Sequence[Recording], recording: Recording, search: 
     raise AssertionError("the whole grid holds its best")
 
 
-def measure(recordings: Sequence[Recording], recording: Recording, args: argparse.Namespace) -> list[Row]:
-    rows: list[Row] = []
+def measure(recordings: Sequence[Recording], recording: Recording, args: argparse.Namespace) -> Iterator[Row]:
     with ProcessPoolExecutor(args.processes) as pool:
         for search in args.search or searches(recordings, recording):
             one = functools.partial(epochs_until, recordings, recording, search, args.workers)
             shares = list(pool.map(one, range(args.studies)))
             stderr = statistics.stdev(shares) / len(shares) ** 0.5 if len(shares) > 1 else 0.0
             found = [round(each, 4) for each in (statistics.mean(shares), stderr, max(shares))]
-            rows.append(Row(recording.name, search, args.workers, *found))
-    return rows
+            yield Row(recording.name, search, args.workers, *found)
 
 
 def searches(recordings: Sequence[Recording], recording: Recording) -> list[str]:
@@ -136,12 +134,13 @@ def main() -> None:
         if name not in ALGORITHMS or (plus and addition not in names):
             known = [*ALGORITHMS, *(f"{name}+{each}" for each in names if name in ALGORITHMS)]
             raise unknown("search", search, known, where="--search")
-    print("" if args.json else "| recording | search | share of the naive epochs | most |\n|---|---|---|---|")
+    if not args.json:
+        print("| recording | search | share of the naive epochs | most |\n|---|---|---|---|", flush=True)
     rows: list[Row] = []
     for recording in [Recording.read(path) for path in args.replay] if args.replay else recordings:
-        rows += measure(recordings, recording, args)
-        for row in rows if not args.json else ():
-            if row.recording == recording.name:
+        for row in measure(recordings, recording, args):
+            rows.append(row)
+            if not args.json:
                 shown = f"{row.share_naive:.1%} ± {row.stderr:.1%} | {row.most:.1%}"
                 print(f"| {row.recording} | {row.search} | {shown} |", flush=True)
     if args.json:
