@@ -2,6 +2,7 @@
 
     python benchmarks/scale.py [--rounds 3]
     python benchmarks/scale.py --watched
+    python benchmarks/scale.py --suggesting
 
 The first compares 10,000 trials with 1,000: the CPU time of both, their ratio (the target is at most 12) and the growth
 of peak memory (the target is less than 200 MB). Every round compares a search of 10,000 with the mean of five of 1,000
@@ -11,6 +12,9 @@ The second is a grid of 2,000 trials with its record and MLflow in SQLite files,
 serves the same file and is asked for the study's runs five times a second. Prints the driver's CPU time per trial and
 its memory for every 200 trials (the target is a flat line), and exits with 1 if a run or result is missing in MLflow,
 or if the driver or the UI met a locked database.
+
+The third is the CPU time of a suggestion: for `random` per point of so many, which are drawn at once; for the others by
+how many points were tried before, the first suggestion after a start, and the median of the next five.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ import argparse
 import json
 import logging
 import os
+import random
 import resource
 import signal
 import socket
@@ -30,14 +35,24 @@ import time
 import urllib.error
 import urllib.request
 from pathlib import Path
+from typing import Any
 
+from co2l.search.algorithms.drawing import Drawing
+from co2l.search.record.entries import Entry
 from co2l.search.record.study import StudyRecord
-from co2l.search.running.simulation import Simulation
+from co2l.search.running.simulation import Simulation, accuracy
 from co2l.search.space.space import Space, parse
+from co2l.search.space.trial import Trial
 from co2l.search.tracking import Tracker
 
 AXES = {name: [0.01 * (i + 1) for i in range(10)] for name in ("eta", "kappa", "kappa_star")}
 TRIALS, PARTS, POLLS_PER_SECOND = 2000, 10, 5
+DRAWN: dict[str, Any] = {  # two ranges and two lists, with room for 10,000 distinct points and more
+    "eta": {"low": 0.001, "high": 1.0, "log": True},
+    "tau": {"low": 0.05, "high": 1.0},
+    **{name: AXES[name] for name in ("kappa", "kappa_star")},
+}
+SUGGESTING = {"random": (100, 1000, 10_000), "tpe": (100, 1000, 10_000), "gp": (100, 300, 1000)}  # points before
 
 
 def space_of(seeds: int) -> Space:
@@ -72,6 +87,50 @@ def compare(rounds: int) -> None:
         )
     print(f"ratio {statistics.median(ratios):.1f} (the target is at most 12)")
     print(f"peak memory {before:,.0f} MB, then {peak_megabytes():,.0f} MB")
+
+
+def drawn_space(algorithm: str, samples: int) -> Space:
+    return parse({"benchmark": "seq_digits", "axes": DRAWN, "algorithm": algorithm, "samples": samples}, "scale")
+
+
+def suggesting(algorithm: str, tried: int) -> tuple[float, float]:
+    """CPU seconds of the first suggestion after so many tried points, and the median of five more."""
+    space, entries = drawn_space(algorithm, 20_000), dict[str, Entry]()
+
+    def end(trial: Trial) -> None:
+        entries[trial.key] = Entry(trial.key, trial.values, trial.seed, "done", accuracy(trial, 1))
+
+    rng = random.Random(0)
+    while len(entries) < tried:
+        end(next(space.trials_of(space.draw(rng))))
+    drawing, taken = Drawing(space, entries, seed=0), list[float]()
+    for _ in range(6):
+        started = time.process_time()
+        (trial,) = drawing.next()
+        taken.append(time.process_time() - started)
+        end(trial)
+    return taken[0], statistics.median(taken[1:])
+
+
+def listing(algorithm: str, points: int) -> float:
+    """CPU seconds per point of an algorithm that draws all of them at the start."""
+    drawing = Drawing(drawn_space(algorithm, points), {}, seed=0)
+    started = time.process_time()
+    assert sum(1 for _ in drawing.initial()) == points
+    return (time.process_time() - started) / points
+
+
+def compare_algorithms() -> None:
+    print("| algorithm | points | ms, first | ms, each |\n|---|---|---|---|")
+    for algorithm, sizes in SUGGESTING.items():
+        if algorithm == "random":
+            for points in sizes:
+                print(f"| {algorithm} | {points:,} | – | {1000 * listing(algorithm, points):.1f} |", flush=True)
+            continue
+        suggesting(algorithm, 20)  # late imports belong to none
+        for tried in sizes:
+            first, later = suggesting(algorithm, tried)
+            print(f"| {algorithm} | {tried:,} | {1000 * first:.1f} | {1000 * later:.1f} |", flush=True)
 
 
 class Warned(logging.Handler):
@@ -196,10 +255,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--watched", action="store_true", help="2,000 trials tracked in MLflow beside its busy UI")
+    parser.add_argument("--suggesting", action="store_true", help="the time of a suggestion, by points tried before")
     parser.add_argument("--poll", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.poll:
         poll(args.poll)
+    elif args.suggesting:
+        compare_algorithms()
     elif args.watched:
         with tempfile.TemporaryDirectory() as folder:
             wrong = watched(Path(folder))

@@ -47,6 +47,7 @@ def run_search(
     study: str | None = None,
     settings: Settings | None = None,
     samples: int | None = None,
+    from_study: str | None = None,
     root: str | Path = "runs",
     data: str | Path | None = None,
     address: str | None = None,
@@ -64,7 +65,7 @@ def run_search(
 
     given = _file_of(space, study, Path(root)) if isinstance(space, Mapping) else str(space)
     words = _words(space=given, study=study, samples=samples, root=root, data=data, address=address)
-    words += _words(max_concurrent=max_concurrent, time_budget=time_budget)
+    words += _words(from_study=from_study, max_concurrent=max_concurrent, time_budget=time_budget)
     words += [*_assignments(settings), *(["--fresh"] if fresh else []), *(["--quiet"] if quiet else [])]
     with data_below(data):
         _run(tune.main, words)

@@ -16,6 +16,7 @@ from co2l.cli.arguments import (
     options_of,
     protocol_of,
     sizes_of,
+    storage_of,
     study_of,
     use_imports,
     with_resources,
@@ -30,6 +31,7 @@ from co2l.search.algorithms.registry import ALGORITHMS
 from co2l.shipped import space_file
 
 if TYPE_CHECKING:
+    from co2l.search.record.earlier import Earlier
     from co2l.search.space.budget import Budget
     from co2l.search.space.estimate import Timing
     from co2l.search.space.memory import Memory
@@ -56,6 +58,7 @@ def parser() -> argparse.ArgumentParser:
     what.add_argument("--protocol", metavar="NAME", help="instead of the space's: end, first_k=2, greedy, greedy=BEAM")
     what.add_argument("--algorithm", metavar="NAME", help=f"instead of the space's: {', '.join(ALGORITHMS.own())}")
     what.add_argument("--samples", type=COUNT, metavar="N", help="how many configurations to draw; not for a grid")
+    what.add_argument("--from-study", metavar="NAME", help="begin with the best of an earlier study of this root")
     what.add_argument("--budget", metavar="AMOUNT", help="train no more than 5000epochs, 40gpuh or 30eur@1.2 (an hour)")
     what.add_argument("--early-stop", choices=["on", "off"], help="stop weak trials at task boundaries")
     what.add_argument("--seed", type=whole(0, SEED), default=0, help="seed of the algorithm (default: 0)")
@@ -178,7 +181,7 @@ def _plan(space: Space, args: argparse.Namespace) -> int:
         timing, estimated = _timing(space, args), None
         if timing:
             estimated = estimate(space, timing, parallel=args.parallel, price=args.price, progress=progress.timing)
-        planned = Planned(space, plan(space), _memory(space), estimated, args.on)
+        planned = Planned(space, plan(space), _memory(space), estimated, args.on, _earlier(space, args))
     if args.json:
         print(json.dumps(planned.as_dict(), indent=2))
     else:
@@ -187,6 +190,15 @@ def _plan(space: Space, args: argparse.Namespace) -> int:
             display.warn(gpu_advice(space.resources.gpus) if args.address is None and not args.on else [])
             display.warn(space_advice(space, sizes_of(space, args) if args.measure else ()))
     return OK
+
+
+def _earlier(space: Space, args: argparse.Namespace) -> Earlier | None:
+    """What the search begins with of another study, if it does."""
+    from co2l.search.algorithms.earlier import taken
+
+    if args.from_study is None:
+        return None
+    return taken(space, storage_of(args), _study(args), args.from_study, fresh=args.fresh)
 
 
 def _memory(space: Space) -> Memory | Co2lError:
@@ -234,7 +246,7 @@ def _search(args: argparse.Namespace) -> int:
             from co2l.cli.search_progress import SearchProgress, why_more_trials
             from co2l.search.service import search
 
-            options = options_of(args, study, early, seed=args.seed, budget=_budget(args))
+            options = options_of(args, study, early, seed=args.seed, budget=_budget(args), from_study=args.from_study)
             display.warn(space_advice(space, sizes_of(space, args)))
             if why := why_more_trials(space):
                 display.note(f"{(space.samples or 0) * space.trials_per_point} trials{why}")
@@ -256,8 +268,8 @@ def _budget(args: argparse.Namespace) -> Budget | None:
 
 
 def _check(args: argparse.Namespace) -> None:
-    for flag in ("study", "follow", "stop"):
-        if (name := getattr(args, flag)) is not None:  # an empty name too
+    for flag in ("study", "from-study", "follow", "stop"):
+        if (name := getattr(args, flag.replace("-", "_"))) is not None:  # an empty name too
             check_name(name, f"--{flag}")
     if not (args.space or args.follow or args.stop):
         raise Co2lError("no space is given", fix="add --space FILE, such as search_spaces/seq_digits.yaml")

@@ -189,6 +189,7 @@ def options_of(
     *,
     seed: int = 0,
     budget: Budget | None = None,
+    from_study: str | None = None,
     model: str | None = None,
 ) -> Options:
     from co2l.data.root import data_root
@@ -210,6 +211,7 @@ def options_of(
         budget=budget,
         reuse=not args.no_reuse,
         fresh=args.fresh,
+        from_study=from_study,
         save_every=args.save_every,
         model=model,
         kept=Path(kept) if (kept := os.environ.get("CO2L_KEPT_ROOT")) else None,

@@ -9,6 +9,7 @@ from co2l.cli.display import Display
 from co2l.cli.search_progress import why_more_trials
 from co2l.errors import Co2lError
 from co2l.learning.cards import CARDS, gib_on_card
+from co2l.search.record.earlier import Earlier
 from co2l.search.space.estimate import LEFT_OUT, Estimate
 from co2l.search.space.forecast import ASSUMED
 from co2l.search.space.memory import Memory, size
@@ -28,11 +29,14 @@ class Planned:
     memory: Memory | Co2lError | None = None  # why it is not known, or None if it was not asked for
     estimate: Estimate | None = None
     card: str | None = None  # that the estimate is for; None for this machine
+    earlier: Earlier | None = None  # what the search begins with of another study
 
     def as_dict(self) -> dict[str, Any]:
         document = self.plan.as_dict()
         if (protocol := self.space.selection.protocol).name != "end":
             document |= {"protocol": str(protocol), "unseen": unseen(self.space)}
+        if self.earlier:
+            document["begins_with"] = self.earlier.as_dict()
         if isinstance(self.memory, Memory):
             document["memory"] = self.memory.as_dict()
         if self.estimate:
@@ -56,6 +60,7 @@ def print_plan(planned: Planned, *, quiet: bool) -> None:
     rows = [
         *([] if protocol.name == "end" else [("protocol", str(protocol))]),
         ("trials", f"{plan.trials:,}{why_more_trials(space)}"),
+        *([("begins with", str(planned.earlier))] if planned.earlier else []),
         ("first stages", f"{about}{plan.first_stages:,} distinct"),
         ("stages", f"{about}{plan.stages:,} distinct"),
         ("epochs", f"{about}{plan.epochs_planned:,}, without reuse {plan.epochs_naive:,} ({plan.ratio:.2f} times)"),

@@ -54,6 +54,8 @@ def _print(study: Study, root: str) -> None:
     summary = study.summary()
     for name, text in summary.row().items():
         print(f"{name:<9} {text}")
+    if study.earlier:
+        print(f"began     with {study.earlier}")
     if shares := study.importance():
         print(f"mattered  {', '.join(f'{name} {share:.2f}' for name, share in shares.items())}")
     for trial in study.trials():

@@ -32,6 +32,7 @@ class Study:
     def __init__(self, stored: StoredStudy) -> None:
         self._stored = stored
         self.name, self.kind, self.space = stored.name, stored.kind, stored.space
+        self.earlier = stored.earlier
 
     def best(self) -> list[dict[str, Any]]:
         """What the search has selected so far, as in `selected/NAME.yaml`; empty for an evaluation."""

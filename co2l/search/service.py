@@ -14,6 +14,7 @@ from co2l.learning.device import device_for
 from co2l.learning.metrics import reported
 from co2l.learning.store import Store
 from co2l.names import check_name
+from co2l.search.algorithms.earlier import taken
 from co2l.search.garbage import claim_of
 from co2l.search.record.choosing import choosing
 from co2l.search.record.entries import Cost
@@ -60,6 +61,7 @@ class Options:
     budget: Budget | None = None
     reuse: bool = True
     fresh: bool = False
+    from_study: str | None = None  # an earlier study whose best points a search begins with
     save_every: float = 60.0  # seconds between the states within a task
     model: str | None = None  # the name under which an evaluation registers its classifiers
     kept: Path | None = None  # where the root will be found later, if this one is a copy
@@ -180,9 +182,15 @@ def _drive(
     if options.address is None:  # a cluster's data are on its workers
         space.any_trial().config.open_stream(options.data)
     with driving(options.storage, options.study) as lease:
-        record = StudyRecord.open(options.storage, options.study, space, fresh=options.fresh)
+        earlier = None
+        if options.from_study is not None:
+            earlier = taken(space, options.storage, options.study, options.from_study, fresh=options.fresh)
+        record = StudyRecord.open(options.storage, options.study, space, fresh=options.fresh, earlier=earlier)
+        if record.earlier:
+            space = record.earlier.leading(space)
         where = {"uri": options.tracking_uri, "study": options.study}
-        tracker = Tracker.open(**where, space=space, spool=options.root / "spool", identity=record.identity)
+        spool = options.root / "spool"
+        tracker = Tracker.open(**where, space=space, spool=spool, identity=record.identity, earlier=record.earlier)
 
         def has_to_stop() -> bool:
             return asked_to_stop() or lease.lost

@@ -20,7 +20,7 @@ from co2l.search.record.study import StudyRecord
 from co2l.search.running.simulation import Simulated, Simulation
 from co2l.search.selection.rule import group
 from co2l.search.space.plan import plan, trial_count
-from co2l.search.space.space import Space, parse
+from co2l.search.space.space import Configuration, Space, parse
 
 AXES: dict[str, Any] = {"eta": [0.01, 0.02, 0.05], "kappa": [0.1, 0.2], "buffer_size": [50, 100]}
 SAMPLES = 6
@@ -108,6 +108,25 @@ def suggests_by_its_arguments_alone(algorithm: Any, folder: Path) -> None:
     assert before == {key: entry.so_far() for key, entry in record.entries.items()}, "it changed the record"
 
 
+def remembers_nothing_that_matters(algorithm: Any, folder: Path) -> None:
+    """One that was asked all along, whatever runs at once, suggests what one that is asked for the first time does."""
+    del folder
+    if algorithm_of(space_for(algorithm)).enumerable:
+        return  # the order of the grid's points is not what such a one decides
+    for keys in ({}, {"selection": {"per": ["buffer_size"]}}, {"seeds": [0, 1], "early_stop": {"rungs": [1, 2]}}):
+        space, rng = space_for(algorithm, samples=10, **keys), random.Random(0)
+        record, asked = StudyRecord.open(None, "s", space), algorithm_of(space)
+        simulation, tried = Simulation(space, record, workers=3), dict[Configuration, None]()
+        for until in sorted(rng.uniform(0, 60) for _ in range(8)):
+            simulation.run(until)
+            tried |= dict.fromkeys(space.configuration(entry.values) for entry in record.entries.values())
+            found, fresh = (
+                list(itertools.islice(one.suggest(record.entries.values(), tried, 5), 3))
+                for one in (asked, algorithm_of(space))
+            )
+            assert found == fresh, f"after {len(tried)} points it suggests {found}, and a new one {fresh}"
+
+
 def continues_after_kills_as_if_nothing_had_happened(algorithm: Any, folder: Path) -> None:
     """In one slot a search that is killed again and again tries the very points of one that is not."""
     space = space_for(algorithm, selection={"mean_over": ["buffer_size"]})
@@ -158,6 +177,7 @@ PROMISES = (
     tries_every_value_that_is_selected_for,
     exhausts_the_grid,
     suggests_by_its_arguments_alone,
+    remembers_nothing_that_matters,
     continues_after_kills_as_if_nothing_had_happened,
     keeps_count_when_it_is_killed_with_parallel_slots,
     continues_with_more_samples,

@@ -9,8 +9,13 @@ from pathlib import Path
 import pytest
 from bad_spaces import BAD, GOOD, SAMPLED
 from commands import call, call_here
+from spaces import finish
 
 from co2l.learning.methods import METHODS
+from co2l.search.record.reader import StudyReader
+from co2l.search.record.study import StudyRecord
+from co2l.search.space.space import load
+from co2l.urls import sqlite_url
 
 ROOT = Path(__file__).resolve().parents[2]
 CIFAR = ROOT / "search_spaces" / "seq_cifar10.yaml"
@@ -176,3 +181,22 @@ def test_a_missing_file_and_no_file() -> None:
     assert done.returncode == 2
     assert "nowhere.yaml: cannot be read (No such file or directory); give the path" in done.stderr
     assert here("--plan").returncode == 2
+
+
+def test_the_plan_names_what_is_taken_from_an_earlier_study(good: Path, tmp_path: Path) -> None:
+    space = load(good)
+    record = StudyRecord.open(sqlite_url(tmp_path / "study.db"), "before", space)
+    best, *others = space.trials()
+    for trial in others[:1]:
+        finish(record, trial, 10.0)
+    finish(record, best, 90.0)
+    asked = "--space", good, "--plan", "--root", tmp_path, "--from-study"
+    shown = json.loads(here(*asked, "before", "--json").stdout)["begins_with"]
+    assert shown["study"] == "before"
+    assert shown["points"][0] == {name: best.values[name] for name in shown["points"][0]}
+    assert "of 'before': " in here(*asked, "before").stdout
+    wrong = here(*asked, "befor")
+    assert wrong.returncode == 2
+    assert wrong.stderr.count("\n") == 1
+    assert "did you mean 'before'?" in wrong.stderr
+    assert StudyReader(sqlite_url(tmp_path / "study.db")).names() == ["before"]

@@ -1,27 +1,32 @@
 """Any of Optuna's samplers as an algorithm of ours: TPE, Gaussian processes, CMA-ES, quasi-random sequences, …
 
-Each suggestion comes from a fresh study in memory that is filled from the record. So it depends on the record and the
-seed alone, and what a sampler keeps to itself is never read from a file. The axes that the selection chooses per are
+Each suggestion comes from a fresh study in memory that shows the record. So it depends on the record and the seed
+alone, and what a sampler keeps to itself is never read from a file. The axes that the selection chooses per are
 not modelled, as the values with higher scores would attract all samples: the least tried values come next, and scores
 are compared with the mean of those that have the same values.
 """
 
 from __future__ import annotations
 
+import copy
 import inspect
 import itertools
+import operator
 import random
 import warnings
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import optuna
 from optuna.distributions import IntDistribution
-from optuna.trial import TrialState, create_trial
+from optuna.storages import InMemoryStorage
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from co2l.errors import Co2lError, headline, unknown
-from co2l.search.record.entries import Entry, Status
+from co2l.search.record.entries import ENDED, Entry, Status
 from co2l.search.record.storage import OPTUNA_STATE, distribution
 from co2l.search.selection.rule import Outcome, group, outcomes, relative
 from co2l.search.space.document import Range, Value
@@ -29,7 +34,28 @@ from co2l.search.space.space import Configuration, Space
 
 STARTUP = 10  # points at random before a model is trusted, where the sampler has such a phase
 _PLAIN = {"bool": "true or false", "int": "a whole number", "float": "a number", "str": "a word"}
+_NO_TIME = datetime.fromtimestamp(0, UTC)  # no sampler asks when a trial ran
 Points = Mapping[Configuration, Outcome | None]
+
+
+class _Shown(InMemoryStorage):
+    """Shows trials that are there already as they are now; those that a sampler is asked for follow them."""
+
+    def __init__(self, past: Sequence[FrozenTrial]) -> None:
+        super().__init__()
+        self._past = past
+
+    def create_new_trial(self, study_id: int, template_trial: FrozenTrial | None = None) -> int:
+        trial_id = super().create_new_trial(study_id, template_trial)
+        self.get_trial(trial_id).number += len(self._past)
+        return trial_id
+
+    def get_all_trials(
+        self, study_id: int, deepcopy: bool = True, states: Container[TrialState] | None = None
+    ) -> list[FrozenTrial]:
+        shown = [trial for trial in self._past if states is None or trial.state in states]
+        asked = super().get_all_trials(study_id, deepcopy, states)
+        return [*(copy.deepcopy(shown) if deepcopy else shown), *asked]
 
 
 class OptunaSampler:
@@ -49,6 +75,9 @@ class OptunaSampler:
             name: IntDistribution(0, len(ranked) - 1) if ranked else distribution(space.axes[name])
             for name, ranked in self._ranks.items()
         }
+        self._configurations: dict[str, Configuration] = {}  # by trial
+        self._done: dict[Configuration, Outcome] = {}
+        self._known_params: dict[Configuration, dict[str, Any]] = {}  # of the points that were shown before
         self._sampler(0)
 
     def suggest(
@@ -59,7 +88,7 @@ class OptunaSampler:
     def _by_results(
         self, entries: Iterable[Entry], tried: Collection[Configuration], seed: int
     ) -> Iterator[dict[str, Value]]:
-        known = {outcome.configuration: outcome for outcome in outcomes(self._space, entries)}
+        known = self._outcomes(entries)
         points: Points = {**dict.fromkeys(tried), **known}
         counts = Counter(dict.fromkeys(self._groups, 0))
         counts.update(group(self._space, point) for point in points)
@@ -82,30 +111,64 @@ class OptunaSampler:
             yield from (self._point(values_of_group, values) for values_of_group in self._groups)
             study.tell(asked, state=TrialState.FAIL)
 
+    def _outcomes(self, entries: Iterable[Entry]) -> dict[Configuration, Outcome]:
+        """As `outcomes` gives them; what is done stays as it is and is not computed again at every suggestion."""
+        grouped: dict[Configuration, list[Entry]] = defaultdict(list)
+        for entry in entries:
+            if (configuration := self._configurations.get(entry.key)) is None:
+                configuration = self._configurations[entry.key] = self._space.configuration(entry.values)
+            grouped[configuration].append(entry)
+        changed = [each for point, now in grouped.items() if not self._is_done(point, now) for each in now]
+        found = {outcome.configuration: outcome for outcome in outcomes(self._space, changed)}
+        self._done |= {point: outcome for point, outcome in found.items() if outcome.status == "done"}
+        return {point: found.get(point) or self._done[point] for point in grouped}
+
+    def _is_done(self, point: Configuration, now: Sequence[Entry]) -> bool:
+        before = self._done.get(point)
+        return before is not None and len(before.entries) == len(now) and all(map(operator.is_, before.entries, now))
+
     def _study(self, points: Points, levels: Mapping[Configuration, float], seed: int) -> optuna.Study:
         """What is known, as Optuna's trials."""
+        if not self._stateful:
+            past = [
+                self._past(number, point, outcome, levels.get(point, 0.0))
+                for number, (point, outcome) in enumerate(points.items())
+            ]
+            return optuna.create_study(storage=_Shown(past), direction=StudyDirection.MAXIMIZE)
         study = optuna.create_study(direction="maximize")
-        for i, (point, outcome) in enumerate(points.items()):
+        for number, (point, outcome) in enumerate(points.items()):
+            study.sampler = self._sampler(_draw(seed, number, 0))
+            status: Status = "running" if outcome is None else outcome.status
+            tasks = outcome.tasks if outcome else 0
+            self._replay(study, self._params(point), status, levels.get(point, 0.0), tasks)
+        return study
+
+    def _past(self, number: int, point: Configuration, outcome: Outcome | None, level: float) -> FrozenTrial:
+        """A point as one of Optuna's trials; `create_trial` would check each of them again at every suggestion."""
+        status: Status = "running" if outcome is None else outcome.status
+        return FrozenTrial(
+            number=number,
+            trial_id=number,
+            state=OPTUNA_STATE[status],
+            value=level if status == "done" else None,
+            params=self._params(point),
+            distributions=self._modelled,
+            intermediate_values={outcome.tasks: level} if outcome and status == "pruned" else {},
+            datetime_start=_NO_TIME,
+            datetime_complete=_NO_TIME if status in ENDED else None,
+            user_attrs={},
+            system_attrs={},
+        )
+
+    def _params(self, point: Configuration) -> dict[str, Any]:
+        if (params := self._known_params.get(point)) is None:
             params = {
                 name: self._ranks[name].index(value) if self._ranks[name] else value
                 for name, value in point
                 if name in self._ranks
             }
-            status: Status = "running" if outcome is None else outcome.status
-            level, tasks = levels.get(point, 0.0), outcome.tasks if outcome else 0
-            if self._stateful:
-                study.sampler = self._sampler(_draw(seed, i, 0))
-                self._replay(study, params, status, level, tasks)
-                continue
-            past = create_trial(
-                state=OPTUNA_STATE[status],
-                value=level if status == "done" else None,
-                params=params,
-                distributions=self._modelled,
-                intermediate_values={tasks: level} if status == "pruned" else {},
-            )
-            study.add_trial(past)
-        return study
+            self._known_params[point] = params
+        return params
 
     def _replay(self, study: optuna.Study, params: dict[str, Any], status: Status, level: float, tasks: int) -> None:
         """Let the sampler suggest again, with these values instead of its own, and tell it how they ended."""

@@ -21,9 +21,10 @@ from typing import Any, Literal
 
 from co2l.errors import Co2lError, unknown
 from co2l.search.record.choosing import Choosing, choosing
+from co2l.search.record.earlier import Earlier
 from co2l.search.record.entries import ENDED, Cost, Entry, total_cost
 from co2l.search.record.importance import importance
-from co2l.search.record.storage import connect_to_read, entry_of, no_studies, reaching, shown
+from co2l.search.record.storage import EARLIER, connect_to_read, entry_of, no_studies, reaching, shown
 from co2l.search.space.document import Document
 from co2l.search.space.evaluation import Evaluation
 from co2l.search.space.plan import trial_count
@@ -39,6 +40,7 @@ class StoredStudy:
     space: Space
     entries: Mapping[str, Entry]  # by the key of the trial, in the order of their first begin
     identity: str  # the digest of the space that it was started with, before it may have grown
+    earlier: Earlier | None = None  # what it took from another study when it was begun
     changed: datetime | None = None  # when a trial last began or ended, in this machine's time
 
     @property
@@ -85,7 +87,12 @@ class StudyReader:
         kind, space = _space(studies[name], entries, f"study '{name}'")
         times = [time for each in trials for time in (each.datetime_start, each.datetime_complete) if time]
         identity = studies[name].get("identity") or space.digest
-        return StoredStudy(name, kind, space, entries, identity, max(times, default=None))
+        return StoredStudy(name, kind, space, entries, identity, self.earlier(name), max(times, default=None))
+
+    def earlier(self, name: str) -> Earlier | None:
+        """What the study took from another when it was begun; None if nothing, or if there is no such study."""
+        noted = self._studies().get(name, {}).get(EARLIER)
+        return Earlier.noted(noted) if noted else None
 
     def _studies(self) -> dict[str, dict[str, Any]]:
         """What `StudyRecord.open` noted of each of our studies, by name: its space, and its limits."""

@@ -27,6 +27,7 @@ from co2l.search.space.space import Space
 from co2l.shipped import install_command
 from co2l.urls import database_url, sqlite_file
 
+EARLIER = "earlier"  # the note with a study of what it took from another
 PAUSED = "paused"  # the note with a trial that waits since it was paused
 WAIT = 10.0  # seconds for a storage that is locked or does not answer
 OPTUNA_STATE: dict[Status, TrialState] = {

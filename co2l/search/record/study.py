@@ -17,8 +17,9 @@ from optuna.trial import FrozenTrial, create_trial
 
 from co2l.errors import Co2lError
 from co2l.learning.config import VERSION
+from co2l.search.record.earlier import Earlier
 from co2l.search.record.entries import Cost, Entry, Status, total_cost
-from co2l.search.record.storage import OPTUNA_STATE, PAUSED, WAIT, connect, entry_of, reaching, shown, widened
+from co2l.search.record.storage import EARLIER, OPTUNA_STATE, PAUSED, WAIT, connect, entry_of, reaching, shown, widened
 from co2l.search.space.growth import difference, digest_of, grown
 from co2l.search.space.space import Space
 from co2l.search.space.trial import Trial
@@ -49,7 +50,14 @@ class StudyRecord:
 
     @classmethod
     def open(
-        cls, storage: str | None, name: str, space: Space, *, fresh: bool = False, wait: float = WAIT
+        cls,
+        storage: str | None,
+        name: str,
+        space: Space,
+        *,
+        fresh: bool = False,
+        earlier: Earlier | None = None,
+        wait: float = WAIT,
     ) -> StudyRecord:
         """The record `name` in `storage` (an SQLAlchemy URL, or None for one that is gone with the process)."""
         url = shown(storage)
@@ -79,8 +87,15 @@ class StudyRecord:
                     first = {key: value for key, value in before.items() if key != "version"}
                     opened.set_study_user_attr(study, "identity", digest_of(first))
                 opened.set_study_user_attr(study, "space", now)
+            _note_earlier(opened, study, name, earlier)
             opened.set_study_user_attr(study, "limits", {"samples": space.samples, "retries": space.retries})
             return cls(opened, study, name, space, url)
+
+    @property
+    def earlier(self) -> Earlier | None:
+        """What the study took from an earlier one when it was begun."""
+        noted = self._storage.get_study_user_attrs(self._study).get(EARLIER)
+        return Earlier.noted(noted) if noted else None
 
     def _read(self, frozen: FrozenTrial) -> None:
         entry = entry_of(frozen)
@@ -212,3 +227,13 @@ class StudyRecord:
     def cost(self) -> Cost:
         """What all attempts have cost."""
         return total_cost(self.entries.values())
+
+
+def _note_earlier(storage: BaseStorage, study: int, name: str, earlier: Earlier | None) -> None:
+    """What a study takes from an earlier one, once: later it would not be what its trials followed."""
+    if earlier is None or EARLIER in storage.get_study_user_attrs(study):
+        return
+    if storage.get_n_trials(study):
+        fix = "leave out --from-study, or use --study NEW"
+        raise Co2lError(f"study '{name}' was begun without an earlier one", where="--from-study", fix=fix)
+    storage.set_study_user_attr(study, EARLIER, earlier.as_dict())

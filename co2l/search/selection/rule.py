@@ -116,7 +116,8 @@ def _outcome(space: Space, name: Configuration, entries: tuple[Entry, ...]) -> O
 
 def group(space: Space, chosen: Configuration) -> tuple[Value, ...]:
     """The values of the axes that the selection selects per."""
-    return tuple(dict(chosen)[name] for name in space.selection.per)
+    per = space.selection.per
+    return tuple(dict(chosen)[name] for name in per) if per else ()
 
 
 def relative(space: Space, known: Iterable[Outcome]) -> dict[Configuration, float]:

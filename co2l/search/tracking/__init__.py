@@ -19,6 +19,7 @@ from typing import Any
 import requests
 
 from co2l.errors import Co2lError, url_shown
+from co2l.search.record.earlier import Earlier
 from co2l.search.record.entries import Cost, Entry, Status
 from co2l.search.running.reports import Report
 from co2l.search.selection.rule import Selected
@@ -45,14 +46,17 @@ class Tracker:
         self._closed = False
 
     @classmethod
-    def open(cls, uri: str, study: str, *, space: Space, spool: Path, identity: str = "") -> Tracker:
+    def open(
+        cls, uri: str, study: str, *, space: Space, spool: Path, identity: str = "", earlier: Earlier | None = None
+    ) -> Tracker:
         """Connect, find or create the study's run, and start sending what the folder `spool` still holds for it.
 
-        `identity` is the digest of the space that the study was started with, if it has grown since.
+        `identity` is the digest of the space that the study was started with, if it has grown since; `earlier` what it
+        took from another study when it was begun.
         """
         identity = identity or space.digest
         new = uri.startswith("sqlite:") and check(database_of(uri))
-        tracked = TrackedStudy(uri, study, space, identity)
+        tracked = TrackedStudy(uri, study, space, identity, earlier)
         outbox = Outbox(spool_file(uri, study, identity, spool), tracked.perform)
         if not new:  # creating the tables of a new database takes seconds, and cannot go wrong
             tried = outbox.tried.wait(OPEN_SECONDS)

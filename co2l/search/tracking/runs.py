@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from co2l.errors import Co2lError
 from co2l.learning.metrics import probe_title
+from co2l.search.record.earlier import Earlier
 from co2l.search.record.entries import Entry, Status
 from co2l.search.running.private_folder import private_folder
 from co2l.search.space.space import Space
@@ -52,8 +53,9 @@ class _Child:
 class TrackedStudy:
     """The runs of one study on the server. Every operation leaves the same runs however often it is performed."""
 
-    def __init__(self, uri: str, study: str, space: Space, identity: str) -> None:
+    def __init__(self, uri: str, study: str, space: Space, identity: str, earlier: Earlier | None = None) -> None:
         self.uri, self.study, self.space, self.identity = uri, study, space, identity
+        self.begun = {"co2l.from_study": earlier.study, "co2l.begun_with": str(earlier)[:5000]} if earlier else {}
         self.kind, self.kind_of_child = KINDS[space.split.kind]
         self.children: dict[str, _Child] = {}
         self.second: set[str] = set()  # runs of trials that have a better one
@@ -98,7 +100,7 @@ class TrackedStudy:
         from mlflow.entities import Param, RunTag
 
         params, grown = study_params(self.space, self.client.get_run(self.parent).data.params)
-        tags = [RunTag(*tag) for tag in {**provenance(), **grown}.items()]
+        tags = [RunTag(*tag) for tag in {**provenance(), **self.begun, **grown}.items()]
         self.client.log_batch(self.parent, params=[Param(*param) for param in params.items()], tags=tags)
         self.client.update_run(self.parent, "RUNNING")
         self.client.set_experiment_tag(self.experiment, *view_tag(self.space, self.study, self.parent, at))

@@ -27,6 +27,7 @@ from tracked_runs import PNG, RESULT, content, done, epoch, points, runs
 
 import co2l
 from co2l.errors import Co2lError
+from co2l.search.record.earlier import Earlier
 from co2l.search.record.entries import Cost, Entry
 from co2l.search.running.reports import Report
 from co2l.search.selection.rule import Selected
@@ -85,6 +86,16 @@ def selected(trial: Trial, score: float = 80.0) -> Selected:
 
 def entries(trials: list[Trial]) -> list[Entry]:
     return [Entry(trial.key, trial.values, 0, "done", score=80.0 + i) for i, trial in enumerate(trials)]
+
+
+def test_a_study_says_what_it_took_from_an_earlier_one(tmp_path: Path, space: Space) -> None:
+    uri, earlier = file_uri(tmp_path), Earlier("before", ({"eta": 0.5, "kappa": 0.2},))
+    for given in (earlier, earlier):  # the same command again
+        tracker = Tracker.open(uri, "s", space=space, spool=tmp_path / "spool", earlier=given)
+        assert tracker.close(60) == 0
+    (parent,), _ = runs(uri, "s")
+    told = {"co2l.from_study": "before", "co2l.begun_with": "1 point of 'before': eta=0.5 kappa=0.2"}
+    assert parent.data.tags.items() >= told.items()
 
 
 def test_a_search_from_begin_to_selection(
