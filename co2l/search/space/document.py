@@ -30,7 +30,7 @@ from pydantic import (
 from co2l.data.class_order import in_one_word
 from co2l.errors import Co2lError, headline, unknown
 from co2l.plain_yaml import read_yaml
-from co2l.search.space.choice import Greedy, Part, Protocol, Selection, Transfer, Validation
+from co2l.search.space.choice import Greedy, Part, Protocol, Race, Selection, Transfer, Validation
 from co2l.shipped import space_file, spaces
 
 Value = bool | int | float | str
@@ -205,6 +205,7 @@ PARTS: dict[str, type[Part]] = {
     "selection.protocol": Protocol,
     "selection.protocol.greedy": Greedy,
     "selection.protocol.transfer": Transfer,
+    "selection.race": Race,
     "early_stop": EarlyStop,
     "resources": Resources,
 }
