@@ -285,6 +285,17 @@ def _why(space: Space, outcome: Outcome) -> str:
     return f"{which}: {done} of {space.trials_per_point} trials finished"
 
 
+def told_apart(selected: Iterable[Selected]) -> list[str]:
+    """A line for each race, on which of those that ran it cannot be told from the selected one."""
+    lines = []
+    for each in selected:
+        if (race := each.margin.race) is not None:
+            listed = "; ".join(named({k: v for k, v in other.items() if k not in each.group}) for other in race.alike)
+            which = f"raced {race.runners} configurations" + (f" for {named(each.group)}" if each.group else "")
+            lines.append(f"{which}; not distinguishable from the selected one: {listed or 'none'}")
+    return list(dict.fromkeys(lines))
+
+
 def runnable(space: Space, choice: Choice) -> list[dict[str, Any]]:
     """The selected configurations, each once: those for several streams of a benchmark may be one on another."""
     chosen = [each.as_dict(space) for each in choice.selected]
