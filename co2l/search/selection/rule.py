@@ -31,6 +31,8 @@ from co2l.search.space.rounds import Point, rounds
 from co2l.search.space.space import Configuration, Space
 from co2l.search.space.transfer import transferred
 
+LISTED = 3  # of the configurations that cannot be told from the selected one; the others are counted
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -290,9 +292,11 @@ def told_apart(selected: Iterable[Selected]) -> list[str]:
     lines = []
     for each in selected:
         if (race := each.margin.race) is not None:
-            listed = "; ".join(named({k: v for k, v in other.items() if k not in each.group}) for other in race.alike)
+            alike = [named({k: v for k, v in other.items() if k not in each.group}) for other in race.alike]
+            more = f" and {len(alike) - LISTED} more" if len(alike) > LISTED else ""
             which = f"raced {race.runners} configurations" + (f" for {named(each.group)}" if each.group else "")
-            lines.append(f"{which}; not distinguishable from the selected one: {listed or 'none'}")
+            listed = "; ".join(alike[:LISTED]) or "none"
+            lines.append(f"{which}; not distinguishable from the selected one: {listed}{more}")
     return list(dict.fromkeys(lines))
 
 
