@@ -66,7 +66,7 @@ def _selected(space: Space, options: Options, selected: tuple[Selected, ...]) ->
         if race := each.margin.race:
             spread = f" [{race.low:.2f}, {race.high:.2f}]"
         axes = [short(each.values[name]) for name in space.axes]
-        table.add_row(*axes, *accuracies, f"{each.score:.2f}{spread}", lead, str(len(each.seeds)))
+        table.add_row(*axes, *accuracies, f"{each.score:.2f}{spread}", lead, str(len(each.trials)))
     return table
 
 

@@ -70,10 +70,10 @@ class Selected:
     values: Mapping[str, Value]  # of all axes
     settings: Mapping[str, Any]  # complete, defaults included
     trials: tuple[str, ...]  # the keys of its trials, one for every seed
-    seeds: tuple[int, ...]  # the space's, and those of a race
     accuracies: Mapping[str, float] = field(default_factory=dict)  # in percent per scenario, the mean over its trials
     probe: str = ""  # who measured them, as people read it
     margin: Margin = field(default_factory=Margin)
+    seeds: tuple[int, ...] = ()  # of its trials: the space's, and those of a race
 
     def as_dict(self, space: Space) -> dict[str, Any]:
         """What `co2l.evaluate` needs to run it, where it is to be evaluated, and how it came to be selected."""

@@ -74,18 +74,11 @@ def search_note(space: Space, selected: Sequence[Selected], figures: Iterable[st
             f"[{_plain(in_symbols(each.values))}](run:{each.trials[0]})",
             *(f"{each.accuracies[name]:.2f}" for name in measured),
             f"{each.score:.2f}{_interval(each)}",
-            str(len(each.seeds)),
             "–" if each.margin.lead is None else f"+{each.margin.lead:.2f}",
         ]
         for each in selected
     ]
-    heads = [
-        f"{STAR}selected",
-        *(f"{scenario_title(name)} (%)" for name in measured),
-        space.objective,
-        "seeds",
-        "to the second",
-    ]
+    heads = [f"{STAR}selected", *(f"{scenario_title(name)} (%)" for name in measured), space.objective, "to the second"]
     tried = ", ".join(f"`{name}`" for name in space.axes)
     share = f"{space.validation.fraction:.0%} of the training data"
     seeds = f"{len(space.seeds)} seed{'s' if len(space.seeds) > 1 else ''} each"
@@ -95,7 +88,7 @@ def search_note(space: Space, selected: Sequence[Selected], figures: Iterable[st
     drawn = [name for name in FIGURES if name in set(figures)]
     return _note(
         _table(heads, rows) if rows else "Nothing was selected.",
-        *[f"{_plain(line, 1000)[0].upper()}{_plain(line, 1000)[1:]}." for line in told_apart(selected)],
+        *([_plain(f"Races: {'. '.join(told_apart(selected))}.", 600)] if told_apart(selected) else []),
         f"[All trials by {space.objective}](table:) · [charts that compare them](charts:)",
         f"{about} {how} Files: `selected.yaml`, `trials.csv`, `figures/`.",
         *[f"![{name}](file:figures/{name}.png)" for name in drawn],
@@ -105,7 +98,7 @@ def search_note(space: Space, selected: Sequence[Selected], figures: Iterable[st
 def _interval(selected: Selected) -> str:
     """Of the mean over the seeds of a race."""
     race = selected.margin.race
-    return f" ({race.low:.2f} to {race.high:.2f})" if race else ""
+    return f" ({race.low:.2f} to {race.high:.2f} with 95%, {len(race.seeds)} seeds)" if race else ""
 
 
 def evaluation_note(space: Space, rows: Sequence[SeedSummary]) -> str:
