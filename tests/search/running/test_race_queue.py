@@ -12,6 +12,7 @@ import pytest
 from spaces import space_of
 
 from co2l.errors import Co2lError
+from co2l.reporting.summary import summarise
 from co2l.search.record.entries import Entry
 from co2l.search.record.reader import StudyReader
 from co2l.search.record.study import StudyRecord
@@ -159,6 +160,8 @@ def test_a_study_takes_up_a_race_and_gets_more_seeds(tmp_path: Path) -> None:
         _, record = searched(space, StudyRecord.open(url, "s", space))
         counts.append(len(by_seed(space, record)))
     assert counts == [3, 4]
+    study = StudyReader(url).study("s")
+    assert (study.left, summarise(study).progress) == (0, f"12/12 done, {len(record.entries) - 12} raced")
     more = racing(axes={**AXES, "eta": [0.01, 0.02, 0.05, 0.1]})
     seen, record = searched(more, StudyRecord.open(url, "s", more))
     assert len(by_seed(more, record)[0]) == 16
