@@ -11,8 +11,11 @@ each task to a JSON file next to the space; run it again to continue.
 
 `NAME+good` begins with the fifth best point of the grid, `NAME+misleading` with the worst.
 
+`NAME+race` keeps a share of its budget for a race (`--share`).
+
 Regret is how far what a search selects is below the best of the grid. Where a recording has several seeds, a search
-sees one of them, another for each study, and regret is that of the means over the others.
+sees one of them, another for each study, and regret is that of the means over the others. If a race is among the
+searches, every search is measured on the seeds that no race may try: of n seeds, (n - 1) // 2 are for races.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ import math
 import os
 import platform
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -37,8 +40,10 @@ from co2l.search.record.study import StudyRecord
 from co2l.search.running.simulation import Simulation, recorded
 from co2l.search.selection.rule import select
 from co2l.search.space.budget import Budget
+from co2l.search.space.choice import Race
 from co2l.search.space.plan import order, plan
 from co2l.search.space.space import Configuration, Space, load
+from co2l.search.space.trial import Trial
 
 RECORDED = Path(__file__).parent / "recorded"
 BUDGETS = (0.05, 0.08, 0.10, 0.13)
@@ -73,9 +78,15 @@ class Recording:
         rows = [row for trial, row in zip(self.space.trials(), self.scores, strict=True) if trial.seed == seed]
         return self.space.replace(seeds=[seed]), rows
 
-    def held_out(self, seen: int) -> dict[Configuration, float]:
+    def for_races(self, seen: int) -> tuple[int, ...]:
+        """The seeds of the races of searches that see this one: those that follow it."""
+        seeds = self.space.seeds
+        first = seeds.index(seen) + 1
+        return tuple(seeds[i % len(seeds)] for i in range(first, first + (len(seeds) - 1) // 2))
+
+    def held_out(self, seen: Collection[int]) -> dict[Configuration, float]:
         """The mean final score of each configuration over the seeds that a search does not see, if there are any."""
-        seeds = {seed for seed in self.space.seeds if seed != seen} or {seen}
+        seeds = set(self.space.seeds) - set(seen) or set(seen)
         finals: dict[Configuration, list[float]] = {}
         for trial, row in zip(self.space.trials(), self.scores, strict=True):
             if trial.seed in seeds:
@@ -106,16 +117,21 @@ class Row:
     share_reuse: float  # and of those that the grid trains with reuse
 
 
-def replay(recording: Recording, search: str, workers: int, budget: float, study: int) -> Study:
-    """One study: what it selects, and what it trains. Its number is the seed of the search."""
+def replay(recording: Recording, search: str, workers: int, budget: float, share: float | None, study: int) -> Study:
+    """One study: what it selects, and what it trains. Its number is the seed of the search.
+
+    `share` is that of races; None if there are none to compare with.
+    """
     seen = recording.space.seeds[study % len(recording.space.seeds)]
-    space, scores = recording.of_seed(seen)
+    (space, scores), further = recording.of_seed(seen), () if share is None else recording.for_races(seen)
     epochs = budget * plan(space).epochs_naive
     if search in peers.PEERS:
         chosen, trained = peers.PEERS[search](space, scores, workers, epochs, study)
+    elif search.endswith("+race"):
+        chosen, trained = _raced(recording, search, workers, epochs, share or 0.0, study, (seen, *further))
     else:
         chosen, trained = _ours(space, scores, search, workers, epochs, study)
-    means = recording.held_out(seen)
+    means = recording.held_out((seen, *further))
     return Study(max(means.values()) - (min(means.values()) if chosen is None else means[chosen]), trained)
 
 
@@ -128,8 +144,27 @@ def _ours(
         trials = sorted(zip(grid.trials(), scores, strict=True), key=lambda each: each[1][-1], reverse=True)
         point = dict(grid.configuration(trials[STARTS[addition]][0].values))
         space = space.replace(start=[point])
+    return _searched(space, workers, epochs, seed, recorded(grid, scores))
+
+
+def _raced(
+    recording: Recording, search: str, workers: int, epochs: float, share: float, seed: int, seeds: tuple[int, ...]
+) -> tuple[Configuration | None, int]:
+    """`seeds` are the one that the search sees, and those of its race."""
+    name, *additions = search.removesuffix("+race").split("+")
+    grid, _ = recording.of_seed(seeds[0])
+    if len(seeds) == 1:
+        raise Co2lError(f"{recording.name} has too few seeds for a race", where="--replay", fix="record three or more")
+    selection = grid.selection.model_copy(update={"race": Race(seeds=len(seeds), share=share)})
+    space = peers.searching(grid, name, early_stop="rungs" in additions).replace(selection=selection)
+    of = dict(zip(space.further_seeds, seeds[1:], strict=True))
+    return _searched(space, workers, epochs, seed, recorded(recording.space, recording.scores, of))
+
+
+def _searched(
+    space: Space, workers: int, epochs: float, seed: int, accuracy: Callable[[Trial, int], float]
+) -> tuple[Configuration | None, int]:
     record = StudyRecord.open(None, "replay", space)
-    accuracy = recorded(grid, scores)
     simulation = Simulation(space, record, workers=workers, seed=seed, budget=Budget(epochs), accuracy=accuracy)
     trained = simulation.run().epochs_trained
     selected = select(space, record.entries.values()).selected
@@ -160,13 +195,14 @@ def compare(
     budgets: Sequence[float],
     studies: int,
     processes: int,
+    share: float | None,
 ) -> Iterable[Row]:
     with ProcessPoolExecutor(processes) as pool:
         for recording in recordings:
             for search in searches:
                 for budget in (1.0,) if search == "grid" else budgets:
                     seeds = range(1 if search == "grid" else studies)
-                    one = functools.partial(replay, recording, search, workers, budget)
+                    one = functools.partial(replay, recording, search, workers, budget, share)
                     yield summarise(recording, search, workers, budget, list(pool.map(one, seeds)))
 
 
@@ -239,9 +275,11 @@ def main() -> None:
     parser.add_argument("--replay", type=Path, nargs="+", metavar="FILE", help="recordings (default: all of ours)")
     known = [*ALGORITHMS, *(f"{name}+rungs" for name in ("random", "tpe", "gp")), *peers.PEERS]
     known += [f"{name}+{start}" for name in ALGORITHMS for start in STARTS]
+    known += [f"{name}+race" for name in (*ALGORITHMS, "random+rungs", "tpe+rungs", "gp+rungs")]
     parser.add_argument("--search", nargs="+", metavar="NAME", help=", ".join(known))
     parser.add_argument("--workers", type=int, default=4, help="trials at once (default: 4)")
     parser.add_argument("--budget", type=float, nargs="+", default=BUDGETS, help="share of the naive epochs, as 0.08")
+    parser.add_argument("--share", type=float, default=0.2, help="of the budget, for races (default: 0.2)")
     parser.add_argument("--studies", type=int, default=20, help="study seeds (default: 20)")
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="replays at once")
     parser.add_argument("--json", action="store_true", help="print the rows as JSON")
@@ -257,7 +295,8 @@ def main() -> None:
         if name not in known:
             raise unknown("search", name, known, where="--search")
     recordings = [Recording.read(path) for path in args.replay or sorted(RECORDED.glob("*.json"))]
-    found = compare(recordings, searches, args.workers, args.budget, args.studies, args.processes)
+    share = args.share if any(name.endswith("+race") for name in searches) else None
+    found = compare(recordings, searches, args.workers, args.budget, args.studies, args.processes, share)
     rows = list(found)
     print(json.dumps([asdict(row) for row in rows], indent=1) if args.json else table(rows), flush=True)
     if args.figure:

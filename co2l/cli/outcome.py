@@ -15,7 +15,7 @@ from co2l.cli.browse import browse, command, from_here
 from co2l.errors import headline
 from co2l.learning.metrics import scenario_title
 from co2l.search.record.importance import described
-from co2l.search.selection.rule import Selected
+from co2l.search.selection.rule import Selected, told_apart
 from co2l.search.service import EvaluationResult, Options, SearchResult, Summary
 from co2l.search.space.evaluation import Evaluation
 from co2l.search.space.naming import short
@@ -38,6 +38,8 @@ def print_search(space: Space, options: Options, result: SearchResult, *, flags:
     if choice.selected:
         _print_table(_selected(space, options, choice.selected), width=120)
         print(_how_sure(space, choice.selected))
+        for line in told_apart(choice.selected):
+            print(line)
     if result.importance:
         shares = ", ".join(f"{name} {share:.2f}" for name, share in result.importance.items())
         print(f"what mattered: {shares}: {described(space)}")
@@ -60,9 +62,11 @@ def _selected(space: Space, options: Options, selected: tuple[Selected, ...]) ->
     for each in selected:
         lead = "–" if each.margin.lead is None else f"+{each.margin.lead:.2f}"
         accuracies = [f"{each.accuracies[name]:.2f}" for name in measured]
-        std = "" if each.margin.std is None else f" ± {each.margin.std:.2f}"
+        spread = "" if each.margin.std is None else f" ± {each.margin.std:.2f}"
+        if race := each.margin.race:
+            spread = f" [{race.low:.2f}, {race.high:.2f}]"
         axes = [short(each.values[name]) for name in space.axes]
-        table.add_row(*axes, *accuracies, f"{each.score:.2f}{std}", lead, str(len(each.trials)))
+        table.add_row(*axes, *accuracies, f"{each.score:.2f}{spread}", lead, str(len(each.trials)))
     return table
 
 
@@ -71,6 +75,8 @@ def _how_sure(space: Space, selected: tuple[Selected, ...]) -> str:
     sizes = sorted({each.margin.candidates for each in selected})
     count = str(sizes[0]) if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
     line = f"how sure: best of {count} configuration{'s' if sizes[-1] > 1 else ''}, by the lead over the second"
+    if any(each.margin.race for each in selected):
+        return f"{line} in the last heat; [] is the 95% confidence interval of the mean over seeds"
     if len(space.seeds) == 1:
         return f"{line}; one seed, so the noise between seeds is unknown"
     return f"{line}; ± is the standard deviation over {len(space.seeds)} seeds"

@@ -64,6 +64,7 @@ def print_plan(planned: Planned, *, quiet: bool) -> None:
         ("first stages", f"{about}{plan.first_stages:,} distinct"),
         ("stages", f"{about}{plan.stages:,} distinct"),
         ("epochs", f"{about}{plan.epochs_planned:,}, without reuse {plan.epochs_naive:,} ({plan.ratio:.2f} times)"),
+        *_race_rows(space, plan),
         *_memory_rows(planned),
     ]
     if estimate:
@@ -88,6 +89,14 @@ def print_plan(planned: Planned, *, quiet: bool) -> None:
         print(f"The trials are {space.samples} random samples; {space.algorithm} will draw others.")
     if estimate:
         _print_source(planned, estimate)
+
+
+def _race_rows(space: Space, plan: Plan) -> list[tuple[str, str]]:
+    race = space.selection.race
+    if race is None:
+        return []
+    what = f"at most {plan.race_epochs:,} epochs more ({race.share:.0%}), or {race.share:.0%} of a --budget"
+    return [("race", f"{what}: the best few with up to {race.seeds} seeds")]
 
 
 def _memory_rows(planned: Planned) -> list[tuple[str, str]]:

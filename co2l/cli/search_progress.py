@@ -12,7 +12,7 @@ from co2l.cli.display import Display, duration
 from co2l.cli.run_progress import described
 from co2l.errors import headline
 from co2l.learning.collapse import collapse
-from co2l.search.record.entries import ENDED, Entry, Status
+from co2l.search.record.entries import ENDED, Entry, Status, of_seeds
 from co2l.search.running.coordinator import Running
 from co2l.search.space.naming import named, shortened
 from co2l.search.space.plan import trial_count
@@ -30,7 +30,7 @@ class SearchProgress:
         self.display, self.verbose = display, verbose
         self.told: dict[str, Status] = {}  # how each trial ended, as far as it was said
         self.watched: set[str] = set()  # trials whose features were looked at
-        self.total = trial_count(space)
+        self.total, self.seeds = trial_count(space), space.seeds
         count = f"{self.total} {'trial' if self.total == 1 else 'trials'}" if self.total else f"{space.samples} samples"
         self.title = f"{space.method_title} on {space.benchmark}, {space.algorithm}, {count}"
         self.ranks = space.split.kind == "search"  # an evaluation compares no seeds
@@ -44,13 +44,15 @@ class SearchProgress:
     def changed(self, running: Sequence[Running], entries: Mapping[str, Entry]) -> None:
         now = time.monotonic()
         if self.began < 0:  # the first trial is about to run
-            self.before, self.began = sum(entry.status in ENDED for entry in entries.values()), now
+            known = of_seeds(entries.values(), self.seeds)
+            self.before, self.began = sum(entry.status in ENDED for entry in known), now
             self.told = {key: entry.status for key, entry in entries.items()}
         self._warn(entries)
         if self.verbose:
             self._tell(entries)
         if self.display.due:
-            counts, part = Counter(entry.status for entry in entries.values()), sum(each.part_done for each in running)
+            part = sum(each.part_done for each in running if each.trial.seed in self.seeds)
+            counts = Counter(entry.status for entry in of_seeds(entries.values(), self.seeds))
             if self.display.is_live or self._is_news(len(running), counts, part, now):
                 self.shown, self.shown_part, self.shown_at = (len(running), counts), part, now
                 head, tail = self._summary(counts, part, entries, now)
@@ -97,8 +99,10 @@ class SearchProgress:
         ended = sum(counts[status] for status in ENDED)
         tail = [f"{counts[status]} {status}" for status in ("paused", "pruned", "failed") if counts[status]]
         work = ended - self.before + part
-        if self.total and work and now > self.began:
+        if self.total and work and now > self.began and ended < self.total:
             tail.append(f"ETA {duration((now - self.began) / work * (self.total - ended - part))}")
+        if raced := sum(entry.status in ENDED and entry.seed not in self.seeds for entry in entries.values()):
+            tail.append(f"{raced} in the race")
         done = [entry for entry in entries.values() if entry.score is not None]
         axes = max((len(entry.values) for entry in done), default=0)  # of a greedy search, those of the last round
         done = [entry for entry in done if len(entry.values) == axes]

@@ -154,7 +154,8 @@ def _curve(space: Space, entries: Sequence[Entry]) -> tuple[tuple[int, float], .
     finished = []
     for entry in entries:
         name, score = space.configuration(entry.values), None
-        if entry.status == "done" and entry.score is not None and space.is_whole(entry.values):
+        searched = entry.seed in space.seeds and space.is_whole(entry.values)  # a race tries others
+        if entry.status == "done" and entry.score is not None and searched:
             scores[name].append(entry.score)
             if len(scores[name]) == space.trials_per_point:
                 score = sum(scores[name]) / space.trials_per_point

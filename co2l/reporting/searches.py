@@ -12,7 +12,7 @@ from co2l.reporting.formatting import NONE, benchmark_name, number
 from co2l.reporting.paper import paper
 from co2l.search.record.importance import described
 from co2l.search.record.reader import StoredStudy
-from co2l.search.selection.rule import Choice, Selected, select
+from co2l.search.selection.rule import Choice, Selected, select, told_apart
 from co2l.search.space.document import Range
 from co2l.search.space.space import Space
 
@@ -60,6 +60,7 @@ def _table(study: StoredStudy, choice: Choice) -> Table:
         f"Selected by {space.objective} on {space.validation.fraction:.0%} of the training examples, "
         f"{len(study.entries)} trials begun, seeds {', '.join(map(str, space.seeds))}."
     ]
+    notes += [f"{line[0].upper()}{line[1:]}." for line in told_apart(chosen)]
     if space.benchmark in PROXIES:
         other = paper().benchmarks[PROXIES[space.benchmark]]
         notes.append(f"The paper does not use `{space.benchmark}`; its column shows what it chose for {other}.")

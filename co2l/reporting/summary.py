@@ -15,6 +15,7 @@ from co2l.search.space.naming import named, shortened
 from co2l.search.space.plan import trial_count
 from co2l.search.space.space import Space
 
+RACED = "raced"  # of trials with further seeds, however they ended
 _UNITS = {"d": 86_400, "h": 3600, "min": 60}
 
 
@@ -26,7 +27,7 @@ class StudySummary:
     kind: Kind
     space: str  # method, benchmark and algorithm
     trials: int | None  # that it has in the end; None if its algorithm decides
-    statuses: dict[str, int]  # how many trials are done, failed, …
+    statuses: dict[str, int]  # how many trials are done, failed, … and how many raced
     best: str  # of a search, what is selected; of an evaluation of one configuration, its accuracy; else empty
     cost: Cost
     changed: datetime | None
@@ -67,13 +68,14 @@ class StudySummary:
 
 
 def summarise(stored: StoredStudy) -> StudySummary:
-    space = stored.space
+    space, entries = stored.space, stored.entries.values()
+    statuses = Counter(entry.status if entry.seed in space.seeds else RACED for entry in entries)
     return StudySummary(
         name=stored.name,
         kind=stored.kind,
         space=described(space, stored.kind),
         trials=trial_count(space),
-        statuses=dict(Counter(entry.status for entry in stored.entries.values())),
+        statuses=dict(statuses),
         best=_best(stored),
         cost=stored.cost(),
         changed=stored.changed,

@@ -257,6 +257,8 @@ def assignments(space: Space, options: Options) -> Callable[[Trial], Assignment]
         keys = trial.config.stage_keys(len(trial.config.epochs))
         # evaluations share first stages with each other: the paper's ablations begin like its main table
         wanted = shared | {keys[0]} if evaluated and options.reuse else shared
+        if trial.seed not in space.seeds and options.reuse:  # of a race: nobody knows yet who shares its first stages
+            wanted = frozenset(keys[segment.stages[-1]] for segment in trial.chain[:-1])
         if greedy and options.reuse:  # nobody knows yet which states the next round goes on from
             wanted = frozenset(keys if trial.config.until else keys[:-1])
         return Assignment(

@@ -157,6 +157,23 @@ def continues_with_more_samples(algorithm: Any, folder: Path) -> None:
     assert len(StudyRecord.open(url, "s", more).finished()) == space.samples + 2
 
 
+def races_the_best_and_continues_after_kills(algorithm: Any, folder: Path) -> None:
+    """With a race the best are tried with further seeds, the same ones whenever the search is killed."""
+    selection = {"mean_over": ["buffer_size"], "race": {"seeds": 3, "share": 0.9}}
+    space = space_for(algorithm, selection=selection)
+    undisturbed, expected = searched(space, seed=1)
+    tried = {seed: _points(space, expected, seed) for seed in (0, *space.further_seeds)}
+    assert tried[0] > tried[1] >= tried[2], "whoever runs a heat has not run those before"
+    assert len(tried[1]) > 1, "nothing was raced"
+    record = killed(space, folder / "race.db", 1, slots=1, seconds=2 * undisturbed.ended)
+    found, wanted = ({key: each.score for key, each in one.finished().items()} for one in (record, expected))
+    assert found == wanted, "killed at random, it races others"
+
+
+def _points(space: Space, record: StudyRecord, seed: int) -> set[Configuration]:
+    return {space.configuration(each.values) for each in record.finished().values() if each.seed == seed}
+
+
 def killed(space: Space, database: Path, seed: int, *, slots: int, seconds: float) -> StudyRecord:
     """The record of a search whose driver was killed three times."""
     rng, url, stored = random.Random(seed), f"sqlite:///{database}", set[Hashable]()
@@ -181,4 +198,5 @@ PROMISES = (
     continues_after_kills_as_if_nothing_had_happened,
     keeps_count_when_it_is_killed_with_parallel_slots,
     continues_with_more_samples,
+    races_the_best_and_continues_after_kills,
 )

@@ -18,6 +18,7 @@ from co2l.search.selection.rule import select
 from co2l.search.selection.seeds import summarise_seeds
 from co2l.search.service import EvaluationResult, Options, SearchResult, Summary
 from co2l.search.space.evaluation import of_space
+from co2l.search.tracking.pages import search_note
 
 OPTIONS = Options(Path("/r"), "s", Path("/d"), "/r/store", "sqlite:////r/study.db", "http://here", model="s")
 SUMMARY = Summary(StudyRecord.open(None, "none", space_of()).cost(), 0, {}, 0, "#/page")
@@ -65,6 +66,29 @@ def test_several_seeds_have_a_spread(capsys: pytest.CaptureFixture[str]) -> None
     out = capsys.readouterr().out
     assert "86.50 ± 0.71   +2.00       2" in out  # 86 and 87 against 84 and 85; 1 / √2
     assert "± is the standard deviation over 2 seeds" in out
+
+
+def test_a_race_has_an_interval_and_names_who_is_not_distinguishable(capsys: pytest.CaptureFixture[str]) -> None:
+    space = space_of({"eta": [0.01, 0.02, 0.05]}, selection={"race": {"seeds": 3}})
+    record = StudyRecord.open(None, "s", space)
+    for eta, scores in ((0.01, [80, 82, 90]), (0.02, [79, 88, 88]), (0.05, [70])):
+        for seed, score in enumerate(scores):
+            finish(record, next(space.trials_of({"eta": eta}, [seed])), score)
+    result = SearchResult(select(space, record.entries.values()), Path("selected/s.yaml"), SUMMARY, {})
+    print_search(space, OPTIONS, result, flags=flags(), as_json=False)
+    out = capsys.readouterr().out
+    # 79, 88, 88: the mean is 85, the deviation 5.196; Student's 4.303 for two degrees of freedom
+    assert "85.00 [72.09, 97.91]   +1.00       3" in out
+    assert "[] is the 95% confidence interval of the mean over seeds" in out
+    assert "raced 2 configurations; not distinguishable from the selected one: eta=0.01\n" in out
+    print_search(space, OPTIONS, result, flags=flags(), as_json=True)
+    (chosen,) = json.loads(capsys.readouterr().out)["selected"]
+    assert chosen["margin"]["race"]["seeds"] == chosen["seeds"] == [0, 1, 2]
+    assert chosen["margin"]["race"]["interval"] == pytest.approx([72.09, 97.91], abs=0.01)
+    assert (chosen["margin"]["race"]["runners"], chosen["margin"]["race"]["alike"]) == (2, [{"eta": 0.01}])
+    note = search_note(space, result.choice.selected, [])
+    assert "| 85.00 (72.09 to 97.91 with 95%, 3 seeds) | +1.00 |" in note
+    assert "Races: raced 2 configurations; not distinguishable from the selected one: eta=0.01." in note
 
 
 def test_an_unfinished_search_leads_nowhere_yet(capsys: pytest.CaptureFixture[str]) -> None:

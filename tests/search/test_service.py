@@ -39,6 +39,15 @@ def test_stages_that_other_trials_use_are_retained() -> None:
         assert assign(trial).retained == (keys[0],)  # κ is read from the second task on
 
 
+def test_first_stages_of_a_race_are_retained() -> None:
+    space = space_of({"eta": [0.01, 0.02]}, selection={"race": {"seeds": 2}})
+    (raced,) = space.trials_of({"eta": 0.01}, [1])
+    assigned = assignments(space, OPTIONS)(raced)
+    assert assigned.retained == (raced.config.stage_keys(5)[0],)
+    assert (assigned.split["seed"], assigned.config["seed"]) == (1, 1)
+    assert all(assignments(space, OPTIONS)(trial).retained == () for trial in space.trials())
+
+
 def test_without_reuse_every_trial_has_its_own_store_and_retains_nothing() -> None:
     space = space_of({"kappa": [0.1, 0.2]})
     assign = assignments(space, replace(OPTIONS, reuse=False))

@@ -24,6 +24,9 @@ from co2l.search.space.space import Space, parse
 SETTINGS = {"epochs": 1, "batch_size": 8, "buffer_size": 12, "minibatch_size": 4}
 
 
+RACED = {"E_0": 1, "E_t": 1, "batch_size": 8, "buffer_size": 12, "probe_epochs": 1}
+
+
 @pytest.fixture
 def data(tmp_path: Path) -> Iterator[Path]:
     with data_below(str(tmp_path / "data")):
@@ -117,6 +120,30 @@ def test_greedy_trains_what_the_plan_says_and_is_the_same_when_killed(beasts: st
     assert drivers > 3
     assert came_to(record) == came_to(through)
     assert select(space, record.entries.values()) == select(space, through.entries.values())
+
+
+def test_a_race_is_the_same_when_killed_and_shares_first_stages(beasts: str, data: Path, tmp_path: Path) -> None:
+    selection = {"race": {"seeds": 3, "share": 0.9}}
+    space = space_on(beasts, "end", {"kappa": [0.1, 0.2, 0.3]}, settings=RACED, method="co2l", selection=selection)
+    through = search_here(space, tmp_path / "through", data)
+    seeds = [entry.seed for entry in through.finished().values()]
+    assert sorted(seeds) == [0, 0, 0, 1, 1]
+    # the first stage of each seed is trained once: 1 + 3 · 2 epochs in the search, 1 + 2 · 2 in the race
+    assert through.cost().epochs_trained == plan(space).epochs_planned + 5 == 12
+    record, drivers = None, 0
+    while record is None or len(record.finished()) < 5:
+        record = search_here(space, tmp_path / "killed", data, steps=17)
+        drivers += 1
+        assert drivers < 30
+    assert drivers > 1
+    assert came_to(record) == came_to(through)
+    (chosen,) = select(space, record.entries.values()).selected
+    assert chosen.seeds == (0, 1)
+    scores: dict[object, list[float]] = {}
+    for entry in record.finished().values():
+        scores.setdefault(entry.values["kappa"], []).append(entry.score or 0.0)
+    means = [sum(each) / 2 for each in scores.values() if len(each) == 2]
+    assert chosen.score == pytest.approx(max(means))
 
 
 def test_what_greedy_selects_is_evaluated_as_a_path(beasts: str, data: Path, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterable, Iterator, Mapping
 
 from co2l.search.algorithms.registry import algorithm_of
-from co2l.search.record.entries import Entry
+from co2l.search.record.entries import Entry, of_seeds
 from co2l.search.space.document import Range, Value
 from co2l.search.space.plan import listed_trials
 from co2l.search.space.space import Configuration, Space
@@ -60,7 +60,8 @@ class Drawing:
         """The trials of one more point; none if there are enough, or no others."""
         if not self.left:
             return []
-        point = self._untried(self._algorithm.suggest(self._entries.values(), self._tried, self._seed), self._tried)
+        known = of_seeds(self._entries.values(), self._space.seeds)
+        point = self._untried(self._algorithm.suggest(known, self._tried, self._seed), self._tried)
         if point is None:
             self._limit = len(self._tried)  # even a range can be exhausted, if it is one of whole numbers
             return []

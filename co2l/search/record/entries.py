@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Self
 
@@ -67,6 +67,11 @@ class Entry:
         for name, value in so_far.items():
             setattr(self, name, Cost(**value) if name == "cost" else value)
         return self
+
+
+def of_seeds(entries: Iterable[Entry], seeds: Collection[int]) -> list[Entry]:
+    """Without those of other seeds: with the space's, what the search knows without its race."""
+    return [entry for entry in entries if entry.seed in seeds]
 
 
 def total_cost(entries: Iterable[Entry]) -> Cost:

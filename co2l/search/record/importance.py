@@ -6,7 +6,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from co2l.search.record.entries import Entry
+from co2l.search.record.entries import Entry, of_seeds
 from co2l.search.record.storage import optuna_study
 from co2l.search.space.document import Value
 from co2l.search.space.space import Space
@@ -22,7 +22,8 @@ def importance(space: Space, entries: Iterable[Entry]) -> dict[str, float]:
     """
     ranked = [name for name in space.axes if name not in given(space)]
     groups: dict[tuple[Value, ...], list[Entry]] = defaultdict(list)
-    for entry in sorted(entries, key=_described):  # the same numbers, whichever trial ended first
+    searched = of_seeds(entries, space.seeds)  # a race has more of the best
+    for entry in sorted(searched, key=_described):  # the same numbers, whichever trial ended first
         if entry.status == "done" and space.is_whole(entry.values):
             groups[tuple(entry.values[name] for name in given(space))].append(entry)
     shares = [found for group in groups.values() if (found := _shares(space, ranked, group))]

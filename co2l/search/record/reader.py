@@ -22,7 +22,7 @@ from typing import Any, Literal
 from co2l.errors import Co2lError, unknown
 from co2l.search.record.choosing import Choosing, choosing
 from co2l.search.record.earlier import Earlier
-from co2l.search.record.entries import ENDED, Cost, Entry, total_cost
+from co2l.search.record.entries import ENDED, Cost, Entry, of_seeds, total_cost
 from co2l.search.record.importance import importance
 from co2l.search.record.storage import EARLIER, connect_to_read, entry_of, no_studies, reaching, shown
 from co2l.search.space.document import Document
@@ -46,9 +46,10 @@ class StoredStudy:
     @property
     def left(self) -> int:
         """How many trials have not ended, or how many points of a search that draws them."""
+        searched = of_seeds(self.entries.values(), self.space.seeds)  # of a race, nobody knows how many are to come
         under_way = [entry for entry in self.entries.values() if entry.status not in ENDED]
         if (count := trial_count(self.space)) is not None:
-            return count - len(self.entries) + len(under_way)
+            return count - len(searched) + len(under_way)
         drawn = {self.space.configuration(entry.values) for entry in self.entries.values()}
         unfinished = {self.space.configuration(entry.values) for entry in under_way}
         return max(0, (self.space.samples or 0) - len(drawn)) + len(unfinished)

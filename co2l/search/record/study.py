@@ -7,7 +7,7 @@ operation looks at more than its own trial. Only the coordinator writes to it.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -78,6 +78,8 @@ class StudyRecord:
             if name not in found:
                 opened.create_new_study(maximise, name)
             study = opened.get_study_id_from_name(name)
+            if before is not None:
+                _check_seeds(space, set(before.get("seeds") or ()), opened.get_all_trials(study, deepcopy=False), name)
             if before is None:
                 opened.set_study_user_attr(study, "space", now)
                 measured = f"{space.split.evaluation_split}/{space.objective.partition('/')[2]}"
@@ -237,3 +239,13 @@ def _note_earlier(storage: BaseStorage, study: int, name: str, earlier: Earlier 
         fix = "leave out --from-study, or use --study NEW"
         raise Co2lError(f"study '{name}' was begun without an earlier one", where="--from-study", fix=fix)
     storage.set_study_user_attr(study, EARLIER, earlier.as_dict())
+
+
+def _check_seeds(space: Space, before: set[int], trials: Sequence[FrozenTrial], name: str) -> None:
+    """A race has drawn other validation examples for its seeds: none of them may become one of the space's."""
+    new = set(space.seeds) - before if before else set()
+    entries = (entry_of(each) for each in trials) if new else ()
+    if taken := sorted({entry.seed for entry in entries if entry is not None and entry.seed in new}):
+        what = f"the race of study '{name}' has tried seed {taken[0]} with a validation split of its own"
+        fix = f"list {max(*new, *taken) + 1} instead, or use --study NEW"
+        raise Co2lError(what, where=f"{space.source}: seeds", fix=fix)

@@ -10,6 +10,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -18,11 +19,12 @@ from co2l.learning.progress import Position
 from co2l.search.algorithms.early_stopping import Decision, EarlyStopper, early_stopper
 from co2l.search.algorithms.registry import algorithm_of
 from co2l.search.algorithms.thaw import Thaw
-from co2l.search.record.entries import Cost, Entry, Status
+from co2l.search.record.entries import Cost, Entry, Status, of_seeds
 from co2l.search.record.study import LOST, StudyRecord
 from co2l.search.running.failures import FailureLog
 from co2l.search.running.ledger import Ledger
 from co2l.search.running.queue import Signal, TrialQueue
+from co2l.search.running.race_queue import RaceQueue, race_of
 from co2l.search.running.reports import Fault, Report, course_name
 from co2l.search.running.thaw_queue import ThawQueue
 from co2l.search.space.budget import Budget
@@ -99,15 +101,20 @@ class Coordinator:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.space, self.record, self.tracker, self.watcher = space, record, tracker, watcher
-        self.ledger, self._budget, self._spent = Ledger(reuse=reuse), budget or Budget(), record.cost()
+        race = space.selection.race
+        self.ledger = Ledger(reuse=reuse, held_back=race.share if race else 0.0)
+        self._budget, self._spent = budget or Budget(), record.cost()
         self._allow()
-        self.queue: TrialQueue | ThawQueue
+        self.queue: TrialQueue | ThawQueue | RaceQueue
         self.stopper: EarlyStopper
         if isinstance(algorithm_of(space), Thaw):
             self.queue = self.stopper = ThawQueue(space, record, self.ledger, reuse=reuse, seed=seed)
         else:
             self.queue = TrialQueue(space, record, self.ledger, reuse=reuse, seed=seed)
-            self.stopper = early_stopper(space, record.entries.values())
+            self.stopper = early_stopper(space, of_seeds(record.entries.values(), space.seeds))
+        if race is not None:
+            begin = partial(race_of, space, record, self.ledger, reuse=reuse)
+            self.queue = self.stopper = RaceQueue(self.queue, self.stopper, begin)
         self.attempts: dict[str, Attempt] = {}
         self.trouble = ""  # why the search cannot go on, if the world around it does not let it
         self._faults, self._failures, self._clock = 0, failures, clock

@@ -16,19 +16,30 @@ from co2l.search.space.trial import Trial
 class Ledger:
     """Without `reuse` every trial has its own stages."""
 
-    def __init__(self, *, reuse: bool) -> None:
-        self._budget = math.inf
+    def __init__(self, *, reuse: bool, held_back: float = 0.0) -> None:
+        """`held_back` is a share of the budget, until it is released."""
+        self._allowed = self._until = math.inf
+        self._held_back = held_back
         self._reuse = reuse
         self._finished: set[Hashable] = set()
         self._spent = 0
 
     def allow(self, epochs: float | None) -> None:
         """So many in all; None for as many as there are."""
-        self._budget = math.inf if epochs is None else epochs
+        self._allowed = math.inf if epochs is None else epochs
+
+    def release(self, epochs: float) -> None:
+        """From now on what was held back may be spent; without a budget, so many epochs more than until now."""
+        self._until = math.inf if self.limited else self._spent + epochs
+        self._held_back = 0.0
 
     @property
     def limited(self) -> bool:
         return self._budget < math.inf
+
+    @property
+    def _budget(self) -> float:
+        return min(self._allowed * (1 - self._held_back), self._until)
 
     @property
     def left(self) -> float:

@@ -11,7 +11,7 @@ import heapq
 import itertools
 import random
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Protocol
 
@@ -41,6 +41,19 @@ class Recorded(Protocol):
     def status(self, trial: Trial) -> Status: ...
 
 
+class Source(Protocol):
+    """Where trials come from, such as `Drawing`."""
+
+    @property
+    def left(self) -> int: ...
+
+    def first(self) -> Iterator[Trial]: ...
+
+    def initial(self) -> Iterator[Trial]: ...
+
+    def next(self) -> list[Trial]: ...
+
+
 class TrialQueue:
     """The trials of a search that have not ended, in the order in which they should start.
 
@@ -49,8 +62,16 @@ class TrialQueue:
     """
 
     def __init__(
-        self, space: Space, record: Recorded, ledger: Ledger | None = None, *, reuse: bool = True, seed: int = 0
+        self,
+        space: Space,
+        record: Recorded,
+        ledger: Ledger | None = None,
+        *,
+        reuse: bool = True,
+        seed: int = 0,
+        source: Source | None = None,
     ) -> None:
+        """Its trials come from this source, or else from the space's algorithm."""
         self._space, self._record, self._reuse, self._seed = space, record, reuse, seed
         self._ledger = ledger or Ledger(reuse=reuse)
         self._exhausted = False  # nothing that is left fits into the budget
@@ -61,7 +82,7 @@ class TrialQueue:
         self._ready: set[Segment] = set()  # stages that are stored
         self._issued: dict[str, Trial] = {}
         self._waiting = 0
-        self._drawing = drawing(space, record.entries, seed)
+        self._drawing: Source = source or drawing(space, record.entries, seed)
         self._put(self._drawing.first())
         self._put(self._drawing.initial())
 

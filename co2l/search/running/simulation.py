@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Literal
 
 from co2l.data.benchmarks import benchmark
@@ -33,10 +34,15 @@ def accuracy(trial: Trial, finished_tasks: int) -> float:
     return 50 + 40 * math.tanh(bend / (1 + len(numbers))) / math.sqrt(finished_tasks) + wobble
 
 
-def recorded(grid: Space, scores: Sequence[Sequence[float]]) -> Callable[[Trial, int], float]:
-    """The accuracies that a grid's trials had after each task, a row for each in the order of `trials`, to replay."""
+def recorded(
+    grid: Space, scores: Sequence[Sequence[float]], seeds: Mapping[int, int] = MappingProxyType({})
+) -> Callable[[Trial, int], float]:
+    """The accuracies that a grid's trials had after each task, a row for each in the order of `trials`, to replay.
+
+    `seeds` gives, for some of the seeds that are asked for, the recorded ones to take instead.
+    """
     known = {(trial.group, trial.seed): row for trial, row in zip(grid.trials(), scores, strict=True)}
-    return lambda trial, finished_tasks: known[trial.group, trial.seed][finished_tasks - 1]
+    return lambda trial, finished_tasks: known[trial.group, seeds.get(trial.seed, trial.seed)][finished_tasks - 1]
 
 
 def second_per_epoch(trial: Trial) -> float:  # noqa: ARG001 (others may look at the trial)

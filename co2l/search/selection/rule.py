@@ -2,7 +2,8 @@
 
 What that accuracy is, and after which task, the space's protocol says; a greedy one selects a path.
 `per` selects for each value of its axes, `mean_over` selects one configuration for all values of its axes, both over
-all seeds. A configuration that lacks a trial cannot be selected, and is named in `left_out`.
+all seeds. A configuration that lacks a trial cannot be selected, and is named in `left_out`. After a race
+(`co2l.search.selection.race`) one of its last heat is selected, by the mean over all seeds so far.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,15 @@ from co2l.errors import headline
 from co2l.files import write_atomic
 from co2l.learning.metrics import probe_title
 from co2l.search.record.choosing import Choosing
-from co2l.search.record.entries import Entry, Status
+from co2l.search.record.entries import Entry, Status, of_seeds
+from co2l.search.selection.race import Raced, Runner, finalists, raced
 from co2l.search.space.document import Range, Value
 from co2l.search.space.naming import named
 from co2l.search.space.rounds import Point, rounds
 from co2l.search.space.space import Configuration, Space
 from co2l.search.space.transfer import transferred
+
+LISTED = 3  # of the configurations that cannot be told from the selected one; the others are counted
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,7 @@ class Outcome:
     score: float  # mean over its trials: of their results if done, at the rung if pruned, else 0
     tasks: int  # after how many tasks it was stopped, if it was
     entries: tuple[Entry, ...]
+    further: tuple[Entry, ...] = ()  # its trials in a race, with other seeds
 
 
 @dataclass(frozen=True)
@@ -49,9 +54,11 @@ class Margin:
     lead: float | None = None  # how far its score is above the second best's; None if there is no second
     second: Mapping[str, Value] = field(default_factory=dict)  # the values of that one
     std: float | None = None  # sample standard deviation of the score over its seeds; one seed has none
+    race: Raced | None = None  # if there was one
 
     def as_dict(self) -> dict[str, Any]:
-        return {"candidates": self.candidates, "lead": self.lead, "second": dict(self.second), "std": self.std}
+        plain = {"candidates": self.candidates, "lead": self.lead, "second": dict(self.second), "std": self.std}
+        return {**plain, "race": self.race.as_dict()} if self.race else plain
 
 
 @dataclass(frozen=True)
@@ -66,6 +73,7 @@ class Selected:
     accuracies: Mapping[str, float] = field(default_factory=dict)  # in percent per scenario, the mean over its trials
     probe: str = ""  # who measured them, as people read it
     margin: Margin = field(default_factory=Margin)
+    seeds: tuple[int, ...] = ()  # of its trials: the space's, and those of a race
 
     def as_dict(self, space: Space) -> dict[str, Any]:
         """What `co2l.evaluate` needs to run it, where it is to be evaluated, and how it came to be selected."""
@@ -80,7 +88,7 @@ class Selected:
             "accuracies": dict(self.accuracies),
             "margin": self.margin.as_dict(),
             "group": dict(self.group),
-            "seeds": list(space.seeds),
+            "seeds": list(self.seeds),
             "trials": list(self.trials),
         }
 
@@ -97,10 +105,16 @@ def outcomes(space: Space, entries: Iterable[Entry]) -> list[Outcome]:
     by_configuration: dict[Configuration, list[Entry]] = defaultdict(list)
     for entry in entries:
         by_configuration[space.configuration(entry.values)].append(entry)
-    return [_outcome(space, name, tuple(group)) for name, group in by_configuration.items()]
+    return [_outcome(space, name, group) for name, group in by_configuration.items()]
 
 
-def _outcome(space: Space, name: Configuration, entries: tuple[Entry, ...]) -> Outcome:
+def _outcome(space: Space, name: Configuration, every: Sequence[Entry]) -> Outcome:
+    entries = tuple(of_seeds(every, space.seeds))
+    further = tuple(entry for entry in every if entry.seed not in space.seeds)
+    return replace(_searched(space, name, entries), further=further)
+
+
+def _searched(space: Space, name: Configuration, entries: tuple[Entry, ...]) -> Outcome:
     if any(entry.status == "failed" for entry in entries):
         return Outcome(name, "failed", 0.0, 0, entries)
     if stopped := [max(entry.rungs, default=0) for entry in entries if entry.status == "pruned"]:
@@ -112,6 +126,16 @@ def _outcome(space: Space, name: Configuration, entries: tuple[Entry, ...]) -> O
     if paused := [max(entry.rungs, default=0) for entry in entries if entry.status == "paused"]:
         return Outcome(name, "paused", 0.0, min(paused), entries)
     return Outcome(name, "running", 0.0, 0, entries)
+
+
+def runner(space: Space, outcome: Outcome) -> Runner:
+    """It and its scores, by the seeds with which all its trials are finished."""
+    by_seed: dict[int, list[float]] = defaultdict(list)
+    for entry in (*outcome.entries, *outcome.further):
+        if entry.score is not None:
+            by_seed[entry.seed].append(entry.score)
+    whole = space.trials_per_point // len(space.seeds)
+    return Runner(outcome.configuration, {s: _mean(found) for s, found in by_seed.items() if len(found) == whole})
 
 
 def group(space: Space, chosen: Configuration) -> tuple[Value, ...]:
@@ -141,7 +165,7 @@ def select(space: Space, entries: Iterable[Entry]) -> Choice:
     known = outcomes(space, entries)
     eligible = _eligible(space, known)
     for outcome in known:
-        if outcome.status == "done":
+        if outcome.status == "done" and not any(entry.status == "failed" for entry in outcome.further):
             if outcome.configuration in eligible:
                 candidates[group(space, outcome.configuration)].append(outcome)
         else:
@@ -150,16 +174,30 @@ def select(space: Space, entries: Iterable[Entry]) -> Choice:
     missing: list[str] = []
     for values in itertools.product(*space.lists(per)):
         if best := candidates.get(values):
-            first, *others = _sorted(space, best)
-            selected += _runnable(space, first, _margin(space, first, others))
+            selected += _best(space, best)
         else:
             where = named(dict(zip(per, values, strict=True)))
             missing.append(f"{where + ': ' if where else ''}no configuration has all of its trials finished")
     return Choice(tuple(selected), tuple(left_out), tuple(missing))
 
 
+def _best(space: Space, finished: Sequence[Outcome]) -> Iterable[Selected]:
+    runners = [runner(space, outcome) for outcome in finished]
+    left, seeds = finalists(runners, space.seeds)
+    last = {each.configuration: each for each in left}
+    candidates = [outcome for outcome in finished if outcome.configuration in last]
+    if with_race := len(seeds) > len(space.seeds):
+        candidates = [replace(each, score=last[each.configuration].mean(seeds)) for each in candidates]
+    first, *others = _sorted(space, candidates)
+    best = last[first.configuration]
+    margin = _margin(space, first, [best.scores[seed] for seed in seeds], others, len(finished))
+    if with_race:
+        margin = replace(margin, race=raced(best, runners, seeds, space.seeds))
+    return _runnable(space, first, seeds, margin)
+
+
 def _sorted(space: Space, found: Iterable[Outcome]) -> list[Outcome]:
-    return sorted(found, key=lambda each: (-each.score, _position(space, each.configuration)))
+    return sorted(found, key=lambda each: (-each.score, position(space, each.configuration)))
 
 
 def ranking(space: Space, entries: Iterable[Entry]) -> Callable[[Sequence[Point]], list[Point]]:
@@ -188,26 +226,26 @@ def _eligible(space: Space, known: Sequence[Outcome]) -> set[Configuration]:
     }
 
 
-def _margin(space: Space, first: Outcome, others: Sequence[Outcome]) -> Margin:
-    by_seed: dict[int, list[float]] = defaultdict(list)
-    for entry in first.entries:
-        by_seed[entry.seed].append(entry.score or 0.0)
-    means = [_mean(scores) for scores in by_seed.values()]
-    std = statistics.stdev(means) if len(means) > 1 else None
+def _margin(
+    space: Space, first: Outcome, scores: Sequence[float], others: Sequence[Outcome], candidates: int
+) -> Margin:
+    """`scores` are its own, by seed."""
+    std = statistics.stdev(scores) if len(scores) > 1 else None
     if not others:
-        return Margin(1, std=std)
+        return Margin(candidates, std=std)
     second = {name: value for name, value in others[0].configuration if name not in space.selection.per}
-    return Margin(1 + len(others), first.score - others[0].score, second, std)
+    return Margin(candidates, first.score - others[0].score, second, std)
 
 
-def _runnable(space: Space, best: Outcome, margin: Margin) -> Iterable[Selected]:
+def _runnable(space: Space, best: Outcome, seeds: tuple[int, ...], margin: Margin) -> Iterable[Selected]:
     """One for every value of the axes that were averaged over; they share the rest."""
     names = space.selection.mean_over
     chosen = dict(best.configuration)
-    results = {entry.key: entry.result for entry in best.entries if entry.result is not None}
+    every = (*best.entries, *best.further)
+    results = {entry.key: entry.result for entry in every if entry.result is not None}
     for values in itertools.product(*space.lists(names)):
         point = {name: {**chosen, **dict(zip(names, values, strict=True))}[name] for name in space.axes}
-        trials = [space.trial(point, seed) for seed in space.seeds]
+        trials = [space.trial(point, seed) for seed in seeds]
         found = [results[trial.key] for trial in trials if trial.key in results]
         yield Selected(
             group={name: point[name] for name in (*space.selection.per, *names)},
@@ -215,6 +253,7 @@ def _runnable(space: Space, best: Outcome, margin: Margin) -> Iterable[Selected]
             values=point,
             settings=trials[0].config.as_dict()["settings"],
             trials=tuple(trial.key for trial in trials),
+            seeds=seeds,
             accuracies=_averages(found),
             probe=probe_title(found[0], "final") if found else "",
             margin=margin,
@@ -226,7 +265,7 @@ def _averages(results: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     return {name: _mean([each["average"][name] for each in results]) for name in names}
 
 
-def _position(space: Space, chosen: Configuration) -> tuple[Any, ...]:
+def position(space: Space, chosen: Configuration) -> tuple[Any, ...]:
     """Where a configuration is on the axes: in a list by its index, in a range by its value."""
     axes = space.axes
     position: list[Any] = []
@@ -240,11 +279,26 @@ def _why(space: Space, outcome: Outcome) -> str:
     which = named(dict(outcome.configuration))
     done = sum(entry.status == "done" for entry in outcome.entries)
     failed = next((entry.reason for entry in outcome.entries if entry.status == "failed"), "")
+    if lost := next((entry for entry in outcome.further if entry.status == "failed"), None):
+        return f"{which}: failed in the race with seed {lost.seed} ({headline(lost.reason)})"
     if failed:
         return f"{which}: {done} of {space.trials_per_point} trials finished, one failed ({headline(failed)})"
     if outcome.status in ("pruned", "paused"):
         return f"{which}: {'stopped' if outcome.status == 'pruned' else 'paused'} after {outcome.tasks} tasks"
     return f"{which}: {done} of {space.trials_per_point} trials finished"
+
+
+def told_apart(selected: Iterable[Selected]) -> list[str]:
+    """A line for each race, on which of those that ran it cannot be told from the selected one."""
+    lines = []
+    for each in selected:
+        if (race := each.margin.race) is not None:
+            alike = [named({k: v for k, v in other.items() if k not in each.group}) for other in race.alike]
+            more = f" and {len(alike) - LISTED} more" if len(alike) > LISTED else ""
+            which = f"raced {race.runners} configurations" + (f" for {named(each.group)}" if each.group else "")
+            listed = "; ".join(alike[:LISTED]) or "none"
+            lines.append(f"{which}; not distinguishable from the selected one: {listed}{more}")
+    return list(dict.fromkeys(lines))
 
 
 def runnable(space: Space, choice: Choice) -> list[dict[str, Any]]:

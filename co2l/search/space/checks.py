@@ -16,7 +16,7 @@ from co2l.learning.path import of_task
 from co2l.search.algorithms.registry import algorithm_of
 from co2l.search.space.by_task import spread
 from co2l.search.space.document import METHOD, MOST_TRIALS, VARIANT, Document, EarlyStop, Range, Value
-from co2l.search.space.protocol import averaged, check_choice, check_protocol, rounds_of, split_by_class
+from co2l.search.space.protocol import averaged, check_choice, check_protocol, check_race, rounds_of, split_by_class
 
 if TYPE_CHECKING:
     from co2l.learning.config import RunConfig
@@ -42,6 +42,7 @@ def checked(space: S) -> S:
     space = space.model_copy(update={"axes": axes, "variants": _checked_variants(space, axes)})
     check_choice(space)
     check_protocol(space)
+    check_race(space)
     space = space.model_copy(update={"start": _checked_start(space)})
     _check_algorithm(space)
     _check_amount(space)

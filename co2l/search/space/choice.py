@@ -91,12 +91,25 @@ class Validation(Part):
         return {name: value for name, value in dump(self).items() if (name, value) != ("by", "all")}
 
 
+class Race(Part):
+    seeds: int = Field(ge=2, le=1000, description="how many the best few are tried with, the space's own too, from 2")
+    share: float = Field(0.2, gt=0, lt=1, description="of the search's epochs, between 0 and 1")
+
+
 class Selection(Part):
     per: tuple[str, ...] = Field((), strict=False, description="a list of axes: one choice for each of their values")
     mean_over: tuple[str, ...] = Field((), strict=False, description="a list of axes: one choice for all their values")
     protocol: Protocol = Field(Protocol(), description="end, {first_k: 2}, greedy or {transfer: {to: r_digits}}")
+    race: Race | None = Field(None, description="{seeds: 5, share: 0.2}, or off")
+
+    @field_validator("race", mode="before")
+    @classmethod
+    def _off(cls, given: object) -> object:
+        """YAML reads off as false."""
+        return None if given is False or given == "off" else given
 
     @model_serializer(mode="wrap")
     def _as_before(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Studies from before there were protocols continue."""
-        return {name: value for name, value in dump(self).items() if (name, value) != ("protocol", "end")}
+        """Studies from before there were protocols or races continue."""
+        default = {"protocol": "end", "race": None}
+        return {name: value for name, value in dump(self).items() if name not in default or default[name] != value}

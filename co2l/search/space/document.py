@@ -31,7 +31,7 @@ from co2l.data.class_order import in_one_word
 from co2l.errors import Co2lError, headline, unknown
 from co2l.files import read_text
 from co2l.plain_yaml import read_yaml
-from co2l.search.space.choice import Greedy, Part, Protocol, Selection, Transfer, Validation
+from co2l.search.space.choice import Greedy, Part, Protocol, Race, Selection, Transfer, Validation
 from co2l.shipped import space_file, spaces
 
 Value = bool | int | float | str
@@ -206,6 +206,7 @@ PARTS: dict[str, type[Part]] = {
     "selection.protocol": Protocol,
     "selection.protocol.greedy": Greedy,
     "selection.protocol.transfer": Transfer,
+    "selection.race": Race,
     "early_stop": EarlyStop,
     "resources": Resources,
 }

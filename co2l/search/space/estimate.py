@@ -44,7 +44,7 @@ class Timed:
 
 @dataclass(frozen=True)
 class Estimate:
-    trial_hours: float  # of one trial after the other, each stage trained once
+    trial_hours: float  # of one trial after the other, each stage trained once, and of a race
     trial_hours_naive: float
     parallel: int
     price: float | None  # of an hour of the machines that run so many trials at once
@@ -86,7 +86,8 @@ def estimate(
         seconds = _seconds(trial.config, [timed[_kind(space, config)] for config in _by_task(trial.config)])
         naive += sum(seconds)
         made |= {segment: sum(seconds[t] for t in segment.stages) for segment in trial.chain}
-    return Estimate(sum(made.values()) / 3600, naive / 3600, parallel, price, tuple(timed.values()))
+    with_race = 1 + (space.selection.race.share if space.selection.race else 0)
+    return Estimate(with_race * sum(made.values()) / 3600, naive / 3600, parallel, price, tuple(timed.values()))
 
 
 def _by_task(config: RunConfig) -> list[RunConfig]:

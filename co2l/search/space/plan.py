@@ -28,6 +28,7 @@ class Plan:
     stages: int
     epochs_naive: int  # every trial trained alone
     epochs_planned: int  # every distinct stage trained once
+    race_epochs: int  # further ones, at most, that a race takes without a budget
     exact: bool  # else a random draw as an example, or the most that a search with early stopping takes
     used_again: tuple[tuple[RunConfig, range], ...] = field(repr=False)  # a trial, and which of its stages
 
@@ -48,6 +49,7 @@ class Plan:
             "epochs_naive": self.epochs_naive,
             "epochs_planned": self.epochs_planned,
             "ratio": self.ratio,
+            **({"race_epochs": self.race_epochs} if self.race_epochs else {}),
             "exact": self.exact,
         }
 
@@ -67,12 +69,14 @@ def plan(space: Space) -> Plan:
         for segment in trial.chain:
             made.setdefault(segment, (config, sum(epochs[t] for t in segment.stages)))
         uses.update(trial.chain)
+    planned, race = sum(epochs for _, epochs in made.values()), space.selection.race
     return Plan(
         trials=trials,
         first_stages=sum(segment.stages.start == 0 for segment in made),
         stages=sum(len(segment.stages) for segment in made),
         epochs_naive=naive,
-        epochs_planned=sum(epochs for _, epochs in made.values()),
+        epochs_planned=planned,
+        race_epochs=int(race.share * planned) if race else 0,
         exact=trial_count(space) is not None and space.early_stop is None,
         used_again=tuple((config, each.stages) for each, (config, _) in made.items() if uses[each] > 1),
     )
@@ -95,7 +99,8 @@ def together(spaces: Sequence[Space]) -> Plan:
             for t, key in enumerate(keys):
                 made.setdefault(key, (trial.config, t))
     again = [(config, range(t, t + 1)) for key, (config, t) in made.items() if uses[key] > 1]
-    return Plan(trials, len(first), len(uses), naive, sum(epochs.values()), exact=True, used_again=tuple(again))
+    planned = sum(epochs.values())
+    return Plan(trials, len(first), len(uses), naive, planned, 0, exact=True, used_again=tuple(again))
 
 
 def trial_count(space: Space) -> int | None:

@@ -76,6 +76,19 @@ def check_protocol(space: Space) -> None:
             raise Co2lError(error.what, where=where, fix=error.fix) from None
 
 
+def check_race(space: Space) -> None:
+    """There are further seeds to race with, and configurations that can be tried with them."""
+    race, where = space.selection.race, f"{space.source}: selection.race"
+    if race is None:
+        return
+    if space.selection.protocol.greedy:
+        what = "greedy goes on from states of the space's seeds, and a race tries others"
+        raise Co2lError(what, where=where, fix="remove race, or list more seeds")
+    if race.seeds <= len(space.seeds):
+        what = f"the space has {len(space.seeds)} seeds, and a race tries the best with more than that"
+        raise Co2lError(what, where=f"{where}.seeds", fix=f"give a number above {len(space.seeds)}, or remove race")
+
+
 def rounds_of(space: Space) -> list[int]:
     """How many points each round of a greedy search tries: every choice of its task, from each state of the beam."""
     beam, points = space.selection.protocol.beam, []

@@ -11,7 +11,8 @@ import itertools
 import math
 import random
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self, TypeVar, overload
 
@@ -48,6 +49,16 @@ class Space(Document):
         """Training examples only, a part of them for validation."""
         return Split("search", self.validation.fraction, self.validation.seed, self.validation.by)
 
+    @functools.cached_property
+    def further_seeds(self) -> tuple[int, ...]:
+        """Those beyond the space's, in whose order a race tries the best configurations."""
+        first = max(self.seeds) + 1
+        return tuple(range(first, first + self.selection.race.seeds - len(self.seeds))) if self.selection.race else ()
+
+    def split_of(self, seed: int) -> Split:
+        """With a seed that is not the space's, as in a race, trials draw other validation examples too."""
+        return self.split if seed in self.seeds else replace(self.split, seed=self.split.seed + seed)
+
     @property
     def size(self) -> int | None:
         """The number of trials of the grid, or None if a range makes them countless."""
@@ -81,9 +92,9 @@ class Space(Document):
         """The grid, whatever the algorithm: the last axis moves fastest, and each point takes every seed."""
         return self._trials({}, list(self.axes))
 
-    def trials_of(self, drawn: Mapping[str, Value]) -> Iterator[Trial]:
+    def trials_of(self, drawn: Mapping[str, Value], seeds: Sequence[int] | None = None) -> Iterator[Trial]:
         """The runs behind one point: every seed, and every value of the axes that the selection averages over."""
-        return self._trials(drawn, list(self.selection.mean_over))
+        return self._trials(drawn, list(self.selection.mean_over), seeds)
 
     @functools.cached_property
     def starting_points(self) -> tuple[dict[str, Value], ...]:
@@ -96,10 +107,12 @@ class Space(Document):
                 found.setdefault(self.configuration(point), point)
         return tuple(found.values())
 
-    def _trials(self, given: Mapping[str, Value], enumerated: list[str]) -> Iterator[Trial]:
+    def _trials(
+        self, given: Mapping[str, Value], enumerated: list[str], seeds: Sequence[int] | None = None
+    ) -> Iterator[Trial]:
         for values in itertools.product(*(self._listed(name) for name in enumerated)):
             point = {**given, **dict(zip(enumerated, values, strict=True))}
-            for seed in self.seeds:
+            for seed in self.seeds if seeds is None else seeds:
                 yield self.trial(point, seed)
 
     def _listed(self, name: str) -> tuple[Value, ...]:
@@ -128,7 +141,8 @@ class Space(Document):
     def config(self, values: Mapping[str, Value], seed: int, until: int | None = None) -> RunConfig:
         """The configuration at a point, which may leave out axes."""
         method, given = self.method_of(values), self.given(values)
-        return configure(self.benchmark, method, given, seed=seed, split=self.split, until=until, where=self.source)
+        split = self.split_of(seed)
+        return configure(self.benchmark, method, given, seed=seed, split=split, until=until, where=self.source)
 
     def _chain(self, config: RunConfig) -> tuple[Segment, ...]:
         """Task 1, and all others together, which read the same; or every task, if settings differ by task."""
@@ -221,7 +235,7 @@ class Space(Document):
         return changed
 
     def canonical(self) -> dict[str, Any]:
-        """What the results depend on, defaults included: not how many samples, on what, or how often retried."""
+        """What the results depend on, defaults included: not how many trials, on what, or how often retried."""
         left_out = {
             "imports",
             "per_task",
@@ -234,6 +248,7 @@ class Space(Document):
             "methods",
         }
         plain, some = self.model_dump(mode="json", exclude=left_out), self.any_trial()
+        plain["selection"].pop("race", None)
         if len(self.methods_tried) > 1 or METHOD in self.axes:
             return {**plain, "settings": {}, **self._of_methods(some), **self._plugins(some)}
         if self.variants:

@@ -14,7 +14,7 @@ from typing import Any
 
 from co2l.data.benchmarks import benchmark
 from co2l.learning.metrics import scenario_title, scenarios
-from co2l.search.selection.rule import Selected
+from co2l.search.selection.rule import Selected, told_apart
 from co2l.search.selection.seeds import SeedSummary
 from co2l.search.space.document import Range, Value
 from co2l.search.space.naming import named, short, shortened
@@ -40,7 +40,7 @@ def in_symbols(values: Mapping[str, Value]) -> str:
 
 def run_name(space: Space, trial: Trial) -> str:
     """The trial's values, and its seed unless it is the only one; an evaluation may get more seeds later."""
-    alone = len(space.seeds) == 1 and space.split.kind == "search" and trial.values
+    alone = space.seeds == (trial.seed,) and space.split.kind == "search" and trial.values
     return in_symbols(trial.values) if alone else f"{in_symbols(trial.values)} seed {trial.seed}".strip()
 
 
@@ -73,7 +73,7 @@ def search_note(space: Space, selected: Sequence[Selected], figures: Iterable[st
         [
             f"[{_plain(in_symbols(each.values))}](run:{each.trials[0]})",
             *(f"{each.accuracies[name]:.2f}" for name in measured),
-            f"{each.score:.2f}",
+            f"{each.score:.2f}{_interval(each)}",
             "–" if each.margin.lead is None else f"+{each.margin.lead:.2f}",
         ]
         for each in selected
@@ -88,10 +88,17 @@ def search_note(space: Space, selected: Sequence[Selected], figures: Iterable[st
     drawn = [name for name in FIGURES if name in set(figures)]
     return _note(
         _table(heads, rows) if rows else "Nothing was selected.",
+        *([_plain(f"Races: {'. '.join(told_apart(selected))}.", 600)] if told_apart(selected) else []),
         f"[All trials by {space.objective}](table:) · [charts that compare them](charts:)",
         f"{about} {how} Files: `selected.yaml`, `trials.csv`, `figures/`.",
         *[f"![{name}](file:figures/{name}.png)" for name in drawn],
     )
+
+
+def _interval(selected: Selected) -> str:
+    """Of the mean over the seeds of a race."""
+    race = selected.margin.race
+    return f" ({race.low:.2f} to {race.high:.2f} with 95%, {len(race.seeds)} seeds)" if race else ""
 
 
 def evaluation_note(space: Space, rows: Sequence[SeedSummary]) -> str:
@@ -132,9 +139,9 @@ def version_note(space: Space, trial: Trial, tested: SeedSummary) -> str:
     )
 
 
-def _plain(text: str) -> str:
+def _plain(text: str, most: int = 80) -> str:
     """Without the characters that end a link or an item of a table."""
-    return re.sub(r"[|\[\]\n]", " ", text)[:80]
+    return re.sub(r"[|\[\]\n]", " ", text)[:most]
 
 
 def _note(*parts: str) -> str:
