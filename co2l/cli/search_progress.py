@@ -22,6 +22,8 @@ from co2l.search.space.trial import Trial
 LULL_SECONDS = 60.0  # between log lines while no trial begins or ends
 ROWS = 4  # for running trials
 
+ENOUGH = 0.02  # of a trial, before the time that is left is estimated from it
+
 
 class SearchProgress:
     """Hears of every change; without a terminal, prints a line at most every few seconds."""
@@ -99,7 +101,7 @@ class SearchProgress:
         ended = sum(counts[status] for status in ENDED)
         tail = [f"{counts[status]} {status}" for status in ("paused", "pruned", "failed") if counts[status]]
         work = ended - self.before + part
-        if self.total and work and now > self.began and ended < self.total:
+        if self.total and work >= ENOUGH and now > self.began and ended < self.total:
             tail.append(f"ETA {duration((now - self.began) / work * (self.total - ended - part))}")
         if raced := sum(entry.status in ENDED and entry.seed not in self.seeds for entry in entries.values()):
             tail.append(f"{raced} in the race")

@@ -62,6 +62,17 @@ def test_a_log_says_each_thing_once_and_counts_from_its_first_trial(
     ]
 
 
+def test_no_time_is_estimated_from_next_to_nothing(now: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+    """80 s for a thousandth of the first of four trials would be 89 hours."""
+    progress = SearchProgress(Display(quiet=False), SPACE)
+    for at, part_done in ((0, 0.0), (80, 0.001), (160, 0.1)):
+        now[0] = 1000.0 + at
+        progress.changed([Running(TRIALS[1], part_done, None)], {"b": entry(1, "running")})
+    lines = capsys.readouterr().err.splitlines()
+    assert ["ETA" in line for line in lines] == [False, False, True]
+    assert "ETA 1:44:00" in lines[-1]  # 160 s for a tenth, and 3.9 are left
+
+
 class Screen(Display):
     """A display on a terminal, of which only the rows are kept."""
 
