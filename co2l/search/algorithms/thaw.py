@@ -9,11 +9,9 @@ were chosen on the recorded grids of one seed, seq_digits and seq_cifar10_small.
 
 from __future__ import annotations
 
-import itertools
 import math
 import random
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from scipy.special import ndtr
@@ -25,6 +23,8 @@ from co2l.search.space.document import Value
 from co2l.search.space.space import Configuration, Space
 
 FIRST = 4  # configurations that are trained to their end before the model is asked
+BEST = 32
+LONGEST, RELATIVE, LEFT = True, 0.0, True
 COST_POWER = 0.5  # at 1 it would only ever take cheap steps
 CANDIDATES = 512  # that the model is asked about: those that began, and others at random
 
@@ -44,19 +44,18 @@ class Thaw:
         return self._grid.suggest(entries, tried, seed)
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A configuration that could go on now."""
-
-    point: int
-    epochs: int  # that it takes until all its trials are finished
-
-
 class Promises:
-    """Which of the candidates promises most; a function of the arguments and the seed alone."""
+    """Which points promise most; a function of the arguments and the seed alone."""
 
-    def __init__(self, space: Space, points: Sequence[Configuration], prefixes: Sequence[object], seed: int) -> None:
-        """`prefixes` tell which points share their first stages."""
+    def __init__(
+        self,
+        space: Space,
+        points: Sequence[Configuration],
+        prefixes: Sequence[Hashable],
+        epochs: Numbers,
+        seed: int,
+    ) -> None:
+        """`prefixes` tell which points share their first stages; `epochs` are those trained after each task."""
         self._seed = seed
         names = space.drawn_axes
         lists = dict(zip(names, space.lists(names), strict=True))
@@ -66,54 +65,71 @@ class Promises:
         self._groups: Indices = np.array([numbers[group] for group in per])
         index: Indices = np.array(rows, dtype=np.int64).reshape(len(points), len(names))
         distances = [_distances(lists[name]) for name in names]
-        self._model = ScoreModel(index, distances, self._groups, space.trials_per_point)
-        self._firsts = self._drawn(prefixes, max(1, math.ceil(FIRST / len(numbers))))
+        self._model = ScoreModel(index, distances, self._groups, space.trials_per_point, epochs)
+        order = self._drawn(prefixes, epochs[:, -1])
+        self._rank: Indices = np.argsort(np.array(order, dtype=np.int64))
+        self._total = epochs[:, -1]
+        of_each = max(1, math.ceil(FIRST / len(numbers)))
+        self._first = np.zeros(len(points), dtype=np.bool_)
+        for group in range(len(numbers)):
+            self._first[[i for i in order if self._groups[i] == group][:of_each]] = True
 
-    def _drawn(self, prefixes: Sequence[object], of_each: int) -> list[list[int]]:
-        """Per group the points at random with which it begins, as far as possible with different first stages."""
-        order = list(range(len(self._groups)))
+    def _drawn(self, prefixes: Sequence[Hashable], epochs: Numbers) -> list[int]:
+        """All points in the order of a random search: with new first stages before others, and the longest first."""
+        order = list(range(len(prefixes)))
         random.Random(f"{self._seed}/first").shuffle(order)
+        if LONGEST:
+            order.sort(key=lambda i: -epochs[i])
         leading = {prefixes[i]: i for i in reversed(order)}
-        ordered = [i for i in order if leading[prefixes[i]] == i] + [i for i in order if leading[prefixes[i]] != i]
-        groups = range(int(self._groups.max()) + 1)
-        return [list(itertools.islice((i for i in ordered if self._groups[i] == g), of_each)) for g in groups]
+        return sorted(order, key=lambda i: leading[prefixes[i]] != i)
 
-    def best(
+    def ranked(
         self,
-        candidates: Sequence[Candidate],
+        points: Indices,
+        ahead: Indices,
         known: Scores,
-        done: Collection[int],
-        running: Collection[int],
+        done: Mapping[int, float],
+        running: Sequence[int],
         share_left: float,
-    ) -> int:
-        """The point of one of the `candidates`, of which there is at least one; `share_left` is that of the budget."""
-        able = {each.point: each.epochs for each in candidates}
-        group = self._turn(able, [*done, *running])
-        for point in self._firsts[group]:
-            if point in able:
-                return point
-        points = self._asked([point for point in able if self._groups[point] == group], set(known.of.tolist()))
-        if len(known) < 2:
-            return points[0]
-        ended = [point for point in {*done, *running} if self._groups[point] == group]
-        asked: Indices = np.array([*points, *ended], dtype=np.int64)
-        mean, deviation = self._model.predict(known, asked, np.array(sorted(running), dtype=np.int64))
+    ) -> Iterator[int]:
+        """The `points`, the most promising first, if they still take so many epochs until they are finished.
+
+        `done` are points with their scores; `share_left` is that of the budget.
+        """
+        counts = np.bincount(self._groups[[*done, *running]], minlength=int(self._groups.max()) + 1)
+        order = np.lexsort((self._rank[points], ~self._first[points], counts[self._groups[points]]))
+        order = order[np.argsort(counts[self._groups[points[order]]], kind="stable")]
+        points, ahead = points[order], ahead[order]
+        if len(points) and not self._first[points[0]] and len(known) >= 2:
+            begun = np.isin(points, known.of)
+            mine = self._groups[points] == self._groups[points[0]]
+            asked = np.lexsort((~begun, ~mine))[: min(CANDIDATES, int(mine.sum()))]
+            value = self._values(points[asked], ahead[asked], known, done, running, share_left)
+            likely = asked[np.argsort(-value, kind="stable")]
+            points = np.concatenate([points[likely], np.delete(points, asked)])
+        yield from points.tolist()
+
+    def _values(
+        self,
+        points: Indices,
+        ahead: Indices,
+        known: Scores,
+        done: Mapping[int, float],
+        running: Sequence[int],
+        share_left: float,
+    ) -> Numbers:
+        """The logarithm of the improvement that each point promises for its epochs."""
+        group = self._groups[points[0]]
+        best = sorted((each for each in done if self._groups[each] == group), key=lambda each: (-done[each], each))[:BEST]
+        rivals = [*best, *(each for each in running if self._groups[each] == group)]
+        asked = np.concatenate([points, np.array(rivals, dtype=np.int64)])
+        mean, deviation = self._model.predict(known, asked, np.array(running, dtype=np.int64))
         mine, theirs = mean[: len(points)], mean[len(points) :]
         goal = float(theirs.max()) if len(theirs) else float(mine.max())
-        epochs: Numbers = np.array([1.0 + able[point] for point in points])
-        value = _log_improvement(mine - goal, deviation[: len(points)]) - COST_POWER * share_left * np.log(epochs)
-        return points[int(np.argmax(value))]
-
-    def _turn(self, able: Collection[int], begun: Sequence[int]) -> int:
-        """The group with the fewest configurations that are finished or run."""
-        counts = np.bincount(self._groups[np.array(begun, dtype=np.int64)], minlength=len(self._firsts))
-        return int(min({int(self._groups[point]) for point in able}, key=lambda group: (counts[group], group)))
-
-    def _asked(self, points: list[int], begun: Collection[int]) -> list[int]:
-        """In random order, so that of equal ones none is preferred; not more than the model can take."""
-        random.Random(f"{self._seed}/{len(begun)}").shuffle(points)
-        points.sort(key=lambda point: point not in begun)
-        return points[:CANDIDATES]
+        epochs: Numbers = 1.0 + ahead
+        if RELATIVE:
+            epochs = epochs / (1.0 + self._total[points]) ** RELATIVE
+        return _log_improvement(mine - goal, deviation[: len(points)]) - COST_POWER * (share_left if LEFT else 1.0) * np.log(epochs)
 
 
 def _distances(values: Sequence[Value]) -> Numbers:
