@@ -46,7 +46,7 @@ OURS = ("auto", "random", "tpe", "gp")
 STARTS = {"good": 4, "misleading": -1}  # the rank of the point that is tried first: the fifth best, or the worst
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Recording:
     """A grid and the scores of its trials after each task, in the order of `Space.trials`."""
 
@@ -109,14 +109,20 @@ class Row:
 def replay(recording: Recording, search: str, workers: int, budget: float, study: int) -> Study:
     """One study: what it selects, and what it trains. Its number is the seed of the search."""
     seen = recording.space.seeds[study % len(recording.space.seeds)]
-    space, scores = recording.of_seed(seen)
-    epochs = budget * plan(space).epochs_naive
+    space, scores, naive, means = _seen(recording, seen)
+    epochs = budget * naive
     if search in peers.PEERS:
         chosen, trained = peers.PEERS[search](space, scores, workers, epochs, study)
     else:
         chosen, trained = _ours(space, scores, search, workers, epochs, study)
-    means = recording.held_out(seen)
     return Study(max(means.values()) - (min(means.values()) if chosen is None else means[chosen]), trained)
+
+
+@functools.lru_cache(maxsize=4)
+def _seen(recording: Recording, seed: int) -> tuple[Space, list[list[float]], int, dict[Configuration, float]]:
+    """What studies of one seed have in common: the grid, its scores, its naive epochs, and the means to compare with."""
+    space, scores = recording.of_seed(seed)
+    return space, scores, plan(space).epochs_naive, recording.held_out(seed)
 
 
 def _ours(
@@ -167,7 +173,8 @@ def compare(
                 for budget in (1.0,) if search == "grid" else budgets:
                     seeds = range(1 if search == "grid" else studies)
                     one = functools.partial(replay, recording, search, workers, budget)
-                    yield summarise(recording, search, workers, budget, list(pool.map(one, seeds)))
+                    shares = pool.map(one, seeds, chunksize=math.ceil(len(seeds) / processes))
+                    yield summarise(recording, search, workers, budget, list(shares))
 
 
 def table(rows: Sequence[Row]) -> str:

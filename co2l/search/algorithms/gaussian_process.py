@@ -26,7 +26,7 @@ OWN = (0.1, 0.3, 0.5)  # share of a configuration's own deviation
 ALIKE = (1.5, 4.0)  # tasks over which scores stay alike
 LEVEL, LEVEL_ALIKE = 25.0, 8.0  # variance of a task's level, and the tasks over which it stays alike
 NOISE = 0.05
-SLOPE, SLOPE_SD = 0.0, 0.0  # of the score per doubling of the epochs trained, in standard deviations
+SLOPE, SLOPE_SD = 1.0, 0.7  # of the score per doubling of the epochs trained, in standard deviations
 SMALL = 256  # points for which it is computed once how alike they are
 MOST = 256  # scores that it learns from: it costs their cube
 

@@ -9,22 +9,26 @@ were chosen on the recorded grids of one seed, seq_digits and seq_cifar10_small.
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from co2l.search.algorithms.gaussian_process import Indices, Numbers, ScoreModel, Scores
 from co2l.search.algorithms.grid import Grid
+from co2l.search.algorithms.random_search import RandomSearch
 from co2l.search.record.entries import Entry
 from co2l.search.space.document import Value
 from co2l.search.space.space import Configuration, Space
 
 FIRST = 4  # configurations that are trained to their end before the model is asked
 BEST = 32
-LONGEST, RELATIVE, LEFT = True, 0.0, True
+RELATIVE, LEFT = 0.0, True
+FEW = 8  # complete trials that the budget pays for: with fewer, it begins with the longest, as a random search would
 COST_POWER = 0.5  # at 1 it would only ever take cheap steps
 CANDIDATES = 512  # that the model is asked about: those that began, and others at random
 
@@ -66,22 +70,20 @@ class Promises:
         index: Indices = np.array(rows, dtype=np.int64).reshape(len(points), len(names))
         distances = [_distances(lists[name]) for name in names]
         self._model = ScoreModel(index, distances, self._groups, space.trials_per_point, epochs)
-        order = self._drawn(prefixes, epochs[:, -1])
-        self._rank: Indices = np.argsort(np.array(order, dtype=np.int64))
-        self._total = epochs[:, -1]
-        of_each = max(1, math.ceil(FIRST / len(numbers)))
-        self._first = np.zeros(len(points), dtype=np.bool_)
-        for group in range(len(numbers)):
-            self._first[[i for i in order if self._groups[i] == group][:of_each]] = True
+        self._epochs: Numbers = epochs[:, -1]
+        self._of_each = math.ceil(FIRST / len(numbers))
+        drawn = _drawn_at_random(space, points, seed)
+        self._drawn = self._order(drawn, prefixes)
+        self._longest = self._order(sorted(drawn, key=lambda i: -self._epochs[i]), prefixes)
 
-    def _drawn(self, prefixes: Sequence[Hashable], epochs: Numbers) -> list[int]:
-        """All points in the order of a random search: with new first stages before others, and the longest first."""
-        order = list(range(len(prefixes)))
-        random.Random(f"{self._seed}/first").shuffle(order)
-        if LONGEST:
-            order.sort(key=lambda i: -epochs[i])
-        leading = {prefixes[i]: i for i in reversed(order)}
-        return sorted(order, key=lambda i: leading[prefixes[i]] != i)
+    def _order(self, drawn: list[int], prefixes: Sequence[Hashable]) -> tuple[Indices, NDArray[np.bool_]]:
+        """The rank of each point, those with new first stages before others; and whether a search begins with it."""
+        leading = {prefixes[i]: i for i in reversed(drawn)}
+        order = sorted(drawn, key=lambda i: leading[prefixes[i]] != i)
+        first = np.zeros(len(order), dtype=np.bool_)
+        for group in range(int(self._groups.max()) + 1):
+            first[[i for i in order if self._groups[i] == group][: self._of_each]] = True
+        return np.argsort(np.array(order, dtype=np.int64)), first
 
     def ranked(
         self,
@@ -90,17 +92,20 @@ class Promises:
         known: Scores,
         done: Mapping[int, float],
         running: Sequence[int],
+        budget: float,
         share_left: float,
     ) -> Iterator[int]:
         """The `points`, the most promising first, if they still take so many epochs until they are finished.
 
-        `done` are points with their scores; `share_left` is that of the budget.
+        `done` are points with their scores; `share_left` is that of the `budget`, in epochs.
         """
+        few = budget < FEW * float(self._epochs.max())
+        rank, first = self._longest if few else self._drawn
         counts = np.bincount(self._groups[[*done, *running]], minlength=int(self._groups.max()) + 1)
-        order = np.lexsort((self._rank[points], ~self._first[points], counts[self._groups[points]]))
-        order = order[np.argsort(counts[self._groups[points[order]]], kind="stable")]
+        groups = self._groups[points]
+        order = np.lexsort((rank[points], ~first[points], groups, counts[groups]))
         points, ahead = points[order], ahead[order]
-        if len(points) and not self._first[points[0]] and len(known) >= 2:
+        if len(points) and not first[points[0]] and counts[self._groups[points[0]]] >= self._of_each and len(known) >= 2:
             begun = np.isin(points, known.of)
             mine = self._groups[points] == self._groups[points[0]]
             asked = np.lexsort((~begun, ~mine))[: min(CANDIDATES, int(mine.sum()))]
@@ -128,8 +133,18 @@ class Promises:
         goal = float(theirs.max()) if len(theirs) else float(mine.max())
         epochs: Numbers = 1.0 + ahead
         if RELATIVE:
-            epochs = epochs / (1.0 + self._total[points]) ** RELATIVE
+            epochs = epochs / (1.0 + self._epochs[points]) ** RELATIVE
         return _log_improvement(mine - goal, deviation[: len(points)]) - COST_POWER * (share_left if LEFT else 1.0) * np.log(epochs)
+
+
+def _drawn_at_random(space: Space, points: Sequence[Configuration], seed: int) -> list[int]:
+    """All points, as a random search with this seed would draw them."""
+    numbers = {point: i for i, point in enumerate(points)}
+    draws = itertools.islice(RandomSearch(space).suggest((), (), seed), len(points))
+    drawn = dict.fromkeys(numbers[space.configuration(point)] for point in draws)
+    others = [i for i in range(len(points)) if i not in drawn]
+    random.Random(f"{seed}/others").shuffle(others)
+    return [*drawn, *others]
 
 
 def _distances(values: Sequence[Value]) -> Numbers:

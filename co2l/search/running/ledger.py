@@ -31,6 +31,10 @@ class Ledger:
         return self._budget < math.inf
 
     @property
+    def budget(self) -> float:
+        return self._budget
+
+    @property
     def left(self) -> float:
         return self._budget - self._spent
 

@@ -175,7 +175,13 @@ class ThawQueue:
         first = able[np.isin(able, self._first)]
         for points in (first, able[~self._retried[able]], able[self._retried[able]]):
             ranked = self._promises.ranked(
-                points, self._ahead[points], self._known.scores(), self._done, running, self._ledger.share_left
+                points,
+                self._ahead[points],
+                self._known.scores(),
+                self._done,
+                running,
+                self._ledger.budget,
+                self._ledger.share_left,
             )
             for point in ranked:
                 if (trial := self._of_point(point, busy)) is not None:
