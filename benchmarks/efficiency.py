@@ -1,13 +1,14 @@
 """What a search finds for its epochs, replayed without training on grids that were recorded, ours beside its peers.
 
     python benchmarks/efficiency.py --replay FILE… --search NAME… --workers 4 --budget 0.08 [--json]
-    python benchmarks/efficiency.py --figure docs/efficiency.png
+    python benchmarks/efficiency.py --json > rows.json
+    python benchmarks/efficiency.py --rows rows.json --figure docs/efficiency.png
     python benchmarks/efficiency.py --record benchmarks/recorded/seq_digits.yaml [--root runs/recorded]
 
 The first replays recordings, also your own, with algorithms of ours or the peers of `peers.py`, until the budget is
-trained: a share of the naive epochs, in which every trial is trained alone. The second prints and draws what
-docs/choosing-an-algorithm.md shows. The third trains every trial of a grid on one thread and writes its scores after
-each task to a JSON file next to the space; run it again to continue.
+trained: a share of the naive epochs, in which every trial is trained alone. The second and third measure, print and
+draw what docs/choosing-an-algorithm.md shows. The last trains every trial of a grid on one thread and writes its scores
+after each task to a JSON file next to the space; run it again to continue.
 
 `NAME+good` begins with the fifth best point of the grid, `NAME+misleading` with the worst.
 
@@ -120,7 +121,7 @@ def replay(recording: Recording, search: str, workers: int, budget: float, study
 
 @functools.lru_cache(maxsize=4)
 def _seen(recording: Recording, seed: int) -> tuple[Space, list[list[float]], int, dict[Configuration, float]]:
-    """What studies of one seed have in common: the grid, its scores, its naive epochs, and the means to compare with."""
+    """What studies of one seed have in common: the grid, scores, naive epochs, and the means to compare with."""
     space, scores = recording.of_seed(seed)
     return space, scores, plan(space).epochs_naive, recording.held_out(seed)
 
@@ -253,6 +254,9 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="replays at once")
     parser.add_argument("--json", action="store_true", help="print the rows as JSON")
     parser.add_argument("--figure", type=Path, help="where to draw, such as docs/efficiency.png")
+    parser.add_argument(
+        "--rows", type=Path, nargs="+", metavar="FILE", help="what --json printed, instead of measuring"
+    )
     parser.add_argument("--record", type=Path, help="a space whose grid to train and record")
     parser.add_argument("--root", type=Path, default=Path("runs/recorded"), help="where to store its stages")
     args = parser.parse_args()
@@ -263,9 +267,12 @@ def main() -> None:
     for name in searches:
         if name not in known:
             raise unknown("search", name, known, where="--search")
-    recordings = [Recording.read(path) for path in args.replay or sorted(RECORDED.glob("*.json"))]
-    found = compare(recordings, searches, args.workers, args.budget, args.studies, args.processes)
-    rows = list(found)
+    paths = args.replay or sorted(RECORDED.glob("*.json"))
+    if args.rows:
+        rows = [Row(**row) for path in args.rows for row in json.loads(path.read_text(encoding="utf-8"))]
+    else:
+        recordings = [Recording.read(path) for path in paths]
+        rows = list(compare(recordings, searches, args.workers, args.budget, args.studies, args.processes))
     print(json.dumps([asdict(row) for row in rows], indent=1) if args.json else table(rows), flush=True)
     if args.figure:
         draw(rows, args.figure)

@@ -1,9 +1,10 @@
 """What score each configuration will end with: a Gaussian process over its settings and the tasks that it finished.
 
 The covariance of two scores is a product over axes plus a sum over them, so that an effect of one axis is learned from
-few trials; a deviation that belongs to the configuration; and a level of each task, which is common to all. Scores stay
-alike over tasks. The lengths on the axes are not fitted: a fixed set of them is weighted by the likelihood, which takes
-no optimiser and no luck. Accuracies near 100% are spread out first, as what counts there is the error that is left.
+few trials; a deviation that belongs to the configuration; and a level of each task, which is common to all. Longer
+training is expected to help. Scores stay alike over tasks. The lengths on the axes are not fitted: a fixed set of them
+is weighted by the likelihood, which takes no optimiser and no luck. Accuracies near 100% are spread out first, as what
+counts there is the error that is left.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ OWN = (0.1, 0.3, 0.5)  # share of a configuration's own deviation
 ALIKE = (1.5, 4.0)  # tasks over which scores stay alike
 LEVEL, LEVEL_ALIKE = 25.0, 8.0  # variance of a task's level, and the tasks over which it stays alike
 NOISE = 0.05
-SLOPE, SLOPE_SD = 1.0, 0.7  # of the score per doubling of the epochs trained, in standard deviations
+HELP, HELP_SPREAD = 1.0, 0.7  # of twice the epochs, in standard deviations of a task's scores, and how sure that is
 SMALL = 256  # points for which it is computed once how alike they are
 MOST = 256  # scores that it learns from: it costs their cube
 
@@ -107,21 +108,25 @@ class ScoreModel:
         """
         seen = known.some()
         error = -np.log(102.0 - np.clip(seen.score, 0.0, 100.0))
-        y = (error - error.mean()) / _within_tasks(error, seen.ahead) - SLOPE * self._length(seen)
+        y = (error - error.mean()) / _within_tasks(error, seen.ahead) - HELP * self._length(seen)
         among = self._covariance(seen, seen, slice(None))
         among[:, range(len(y)), range(len(y))] += NOISE
         lower = np.linalg.cholesky(among)
         solved = np.linalg.solve(lower, np.broadcast_to(y[:, None], (SETS, len(y), 1)))[:, :, 0]
         likelihood = -0.5 * (solved**2).sum(1) - np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(1)
         likely = np.argsort(-likelihood, kind="stable")[:LIKELIEST]
-        means, variances = self._final(seen, lower[likely], solved[likely], likely, np.concatenate([asked, running]), len(asked))
+        means, variances = self._final(
+            seen, lower[likely], solved[likely], likely, np.concatenate([asked, running]), len(asked)
+        )
         weights = np.exp(likelihood[likely] - likelihood[likely[0]])
         weights /= weights.sum()
         mean = weights @ means
         variance = weights @ (variances + means**2) - mean**2
-        return mean + SLOPE * self._longer[asked, -1], np.sqrt(np.maximum(variance, 1e-9))
+        return mean + HELP * self._longer[asked, -1], np.sqrt(np.maximum(variance, 1e-9))
 
-    def _final(self, seen: Scores, lower: Numbers, solved: Numbers, likely: Indices, every: Indices, asked: int) -> tuple[Numbers, Numbers]:
+    def _final(
+        self, seen: Scores, lower: Numbers, solved: Numbers, likely: Indices, every: Indices, asked: int
+    ) -> tuple[Numbers, Numbers]:
         """Means and variances of final scores; all but the first `asked` count as known."""
         none = np.zeros(len(every), dtype=np.int64)
         # an asked configuration is the mean of its trials
@@ -145,7 +150,7 @@ class ScoreModel:
         """The variance of a final score before anything is known."""
         share = 0.5 + 0.5 / self._parts
         own = self._own[sets][:, :, 0]
-        variance: Numbers = 1 - own + own * share + LEVEL * share + (SLOPE_SD * self._longer[every, -1]) ** 2
+        variance: Numbers = 1 - own + own * share + LEVEL * share + (HELP_SPREAD * self._longer[every, -1]) ** 2
         return variance
 
     def _length(self, scores: Scores) -> Numbers:
@@ -160,7 +165,7 @@ class ScoreModel:
         apart = np.abs(rows.ahead[:, None] - columns.ahead[None, :])
         one_level = one_part & (self._groups[rows.of][:, None] == self._groups[columns.of][None, :])
         level: Numbers = LEVEL * np.exp(-apart / LEVEL_ALIKE) * (0.5 + 0.5 * one_level)
-        level += SLOPE_SD**2 * self._length(rows)[:, None] * self._length(columns)[None, :]
+        level += HELP_SPREAD**2 * self._length(rows)[:, None] * self._length(columns)[None, :]
         shares = self._own[sets]
         settings = self._between(rows.of, columns.of, sets)
         settings *= 1 - shares

@@ -1,10 +1,10 @@
 """Thaw: trials pause after any task and go on later; each step goes to what promises most for the epochs it takes.
 
-A few configurations, drawn at random, are trained to their end. From then on a model predicts what every other one will
-end with (`gaussian_process`), and the expected improvement over the best is divided by the square root of the epochs
-until the end, where stored stages cost nothing; the less is left of the budget, the less the epochs count. What runs
-counts at its predicted value. Nothing is ever discarded: given the whole budget, thaw trains the grid. The constants
-were chosen on the recorded grids of one seed, seq_digits and seq_cifar10_small.
+A few configurations, those that a random search would draw, are trained to their end. From then on a model predicts
+what every other one will end with (`gaussian_process`), and the expected improvement over the best is divided by the
+square root of the epochs until the end, where stored stages cost nothing; the less is left of the budget, the less the
+epochs count. What runs counts at its predicted value. Nothing is ever discarded: given the whole budget, thaw trains
+the grid. How the constants were chosen is told in docs/choosing-an-algorithm.md.
 """
 
 from __future__ import annotations
@@ -26,11 +26,10 @@ from co2l.search.space.document import Value
 from co2l.search.space.space import Configuration, Space
 
 FIRST = 4  # configurations that are trained to their end before the model is asked
-BEST = 32
-RELATIVE, LEFT = 0.0, True
-FEW = 8  # complete trials that the budget pays for: with fewer, it begins with the longest, as a random search would
+FEW = 8  # of the longest trials: if the budget pays for fewer, it begins with the longest, as a random search does
 COST_POWER = 0.5  # at 1 it would only ever take cheap steps
 CANDIDATES = 512  # that the model is asked about: those that began, and others at random
+RIVALS = 32  # of the best finished ones, which candidates have to beat
 
 
 class Thaw:
@@ -105,10 +104,10 @@ class Promises:
         groups = self._groups[points]
         order = np.lexsort((rank[points], ~first[points], groups, counts[groups]))
         points, ahead = points[order], ahead[order]
-        if len(points) and not first[points[0]] and counts[self._groups[points[0]]] >= self._of_each and len(known) >= 2:
-            begun = np.isin(points, known.of)
-            mine = self._groups[points] == self._groups[points[0]]
-            asked = np.lexsort((~begun, ~mine))[: min(CANDIDATES, int(mine.sum()))]
+        enough = len(known) >= 2 and len(points) and counts[groups].min() >= self._of_each
+        if enough and not first[points[0]]:
+            of_group = self._groups[points] == self._groups[points[0]]
+            asked = np.lexsort((~np.isin(points, known.of), ~of_group))[: min(CANDIDATES, int(of_group.sum()))]
             value = self._values(points[asked], ahead[asked], known, done, running, share_left)
             likely = asked[np.argsort(-value, kind="stable")]
             points = np.concatenate([points[likely], np.delete(points, asked)])
@@ -125,16 +124,16 @@ class Promises:
     ) -> Numbers:
         """The logarithm of the improvement that each point promises for its epochs."""
         group = self._groups[points[0]]
-        best = sorted((each for each in done if self._groups[each] == group), key=lambda each: (-done[each], each))[:BEST]
+        best = sorted((each for each in done if self._groups[each] == group), key=lambda each: (-done[each], each))[
+            :RIVALS
+        ]
         rivals = [*best, *(each for each in running if self._groups[each] == group)]
         asked = np.concatenate([points, np.array(rivals, dtype=np.int64)])
         mean, deviation = self._model.predict(known, asked, np.array(running, dtype=np.int64))
         mine, theirs = mean[: len(points)], mean[len(points) :]
         goal = float(theirs.max()) if len(theirs) else float(mine.max())
-        epochs: Numbers = 1.0 + ahead
-        if RELATIVE:
-            epochs = epochs / (1.0 + self._epochs[points]) ** RELATIVE
-        return _log_improvement(mine - goal, deviation[: len(points)]) - COST_POWER * (share_left if LEFT else 1.0) * np.log(epochs)
+        improvement = _log_improvement(mine - goal, deviation[: len(points)])
+        return improvement - COST_POWER * share_left * np.log(1.0 + ahead)
 
 
 def _drawn_at_random(space: Space, points: Sequence[Configuration], seed: int) -> list[int]:

@@ -165,7 +165,8 @@ class ThawQueue:
 
     def _best(self) -> Trial | None:
         """Asked after a task and then for the slot that became free, where nothing has changed."""
-        now = len(self._known), self._ledger.left, frozenset(self._issued), int(self._open.sum()), int(self._retried.sum())
+        left = int(self._open.sum()), int(self._retried.sum())
+        now = len(self._known), self._ledger.left, frozenset(self._issued), left
         if self._answered[0] != now:
             self._answered = now, self._promising()
         return self._answered[1]

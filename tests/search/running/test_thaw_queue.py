@@ -83,9 +83,7 @@ def test_killed_at_random_it_continues_as_if_nothing_had_happened(
     limit = None if budget is None else Budget(epochs=budget)
     for until in [*(rng.uniform(0, undisturbed.ended / 2) for _ in range(3)), math.inf]:
         record = StudyRecord.open(f"sqlite:///{tmp_path}/study.db", "s", space)
-        simulation = Simulation(
-            space, record, workers=1, seed=seed, budget=limit, stored=stored, accuracy=of_stages
-        )
+        simulation = Simulation(space, record, workers=1, seed=seed, budget=limit, stored=stored, accuracy=of_stages)
         simulation.run(until)
     known = {key: (entry.status, entry.score, entry.rungs) for key, entry in record.entries.items()}
     assert known == {key: (entry.status, entry.score, entry.rungs) for key, entry in expected.entries.items()}
