@@ -108,11 +108,11 @@ class ScoreModel:
         """
         seen = known.some()
         error = -np.log(102.0 - np.clip(seen.score, 0.0, 100.0))
-        y = (error - error.mean()) / _within_tasks(error, seen.ahead) - HELP * self._length(seen)
+        y: Numbers = (error - error.mean()) / _within_tasks(error, seen.ahead) - HELP * self._length(seen)
         among = self._covariance(seen, seen, slice(None))
         among[:, range(len(y)), range(len(y))] += NOISE
-        lower = np.linalg.cholesky(among)
-        solved = np.linalg.solve(lower, np.broadcast_to(y[:, None], (SETS, len(y), 1)))[:, :, 0]
+        lower: Numbers = np.linalg.cholesky(among)
+        solved: Numbers = np.linalg.solve(lower, np.broadcast_to(y[:, None], (SETS, len(y), 1)))[:, :, 0]
         likelihood = -0.5 * (solved**2).sum(1) - np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(1)
         likely = np.argsort(-likelihood, kind="stable")[:LIKELIEST]
         means, variances = self._final(

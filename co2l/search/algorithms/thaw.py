@@ -1,6 +1,6 @@
 """Thaw: trials pause after any task and go on later; each step goes to what promises most for the epochs it takes.
 
-A few configurations, those that a random search would draw, are trained to their end. From then on a model predicts
+A few configurations, drawn at random, are trained to their end. From then on a model predicts
 what every other one will end with (`gaussian_process`), and the expected improvement over the best is divided by the
 square root of the epochs until the end, where stored stages cost nothing; the less is left of the budget, the less the
 epochs count. What runs counts at its predicted value. Nothing is ever discarded: given the whole budget, thaw trains
@@ -124,20 +124,19 @@ class Promises:
     ) -> Numbers:
         """The logarithm of the improvement that each point promises for its epochs."""
         group = self._groups[points[0]]
-        best = sorted((each for each in done if self._groups[each] == group), key=lambda each: (-done[each], each))[
-            :RIVALS
-        ]
-        rivals = [*best, *(each for each in running if self._groups[each] == group)]
+        finished = sorted((each for each in done if self._groups[each] == group), key=lambda each: (-done[each], each))
+        rivals = [*finished[:RIVALS], *(each for each in running if self._groups[each] == group)]
         asked = np.concatenate([points, np.array(rivals, dtype=np.int64)])
         mean, deviation = self._model.predict(known, asked, np.array(running, dtype=np.int64))
         mine, theirs = mean[: len(points)], mean[len(points) :]
         goal = float(theirs.max()) if len(theirs) else float(mine.max())
         improvement = _log_improvement(mine - goal, deviation[: len(points)])
-        return improvement - COST_POWER * share_left * np.log(1.0 + ahead)
+        value: Numbers = improvement - COST_POWER * share_left * np.log(1.0 + ahead)
+        return value
 
 
 def _drawn_at_random(space: Space, points: Sequence[Configuration], seed: int) -> list[int]:
-    """All points, as a random search with this seed would draw them."""
+    """All points in random order, which begins as a random search with this seed does."""
     numbers = {point: i for i, point in enumerate(points)}
     draws = itertools.islice(RandomSearch(space).suggest((), (), seed), len(points))
     drawn = dict.fromkeys(numbers[space.configuration(point)] for point in draws)

@@ -122,6 +122,19 @@ def test_a_hidden_optimum_is_found_for_less_than_half_of_the_epochs() -> None:
         assert dict(chosen.values) == {"eta": 0.04, "kappa": 0.3, "kappa_star": 0.05}
 
 
+@pytest.mark.parametrize("workers", [1, 4, 16])
+def test_a_budget_for_few_trials_goes_to_long_ones_at_random_with_different_first_stages(workers: int) -> None:
+    space, chosen = space_of(AXES, algorithm="thaw"), set[object]()
+    for seed in range(4):
+        seen, record = searched(space, 3 * 60, workers=workers, seed=seed)
+        finished = record.finished().values()
+        assert seen.epochs_trained == 3 * 60
+        assert [entry.values["E_t"] for entry in finished] == [10, 10, 10]
+        assert sorted(entry.values["eta"] for entry in finished) == [0.01, 0.02, 0.05]
+        chosen.add(frozenset(entry.key for entry in finished))
+    assert len(chosen) > 1
+
+
 def test_auto_thaws_where_it_can() -> None:
     assert isinstance(algorithm_of(space_of(AXES, algorithm="auto")), Thaw)
     ranges = {"eta": {"low": 0.01, "high": 0.1}}
