@@ -72,16 +72,24 @@ class Promises:
         self._epochs: Numbers = epochs[:, -1]
         self._of_each = math.ceil(FIRST / len(numbers))
         drawn = _drawn_at_random(space, points, seed)
-        self._drawn = self._order(drawn, prefixes)
-        self._longest = self._order(sorted(drawn, key=lambda i: -self._epochs[i]), prefixes)
+        self._drawn = self._order(drawn, prefixes, index)
+        self._longest = self._order(sorted(drawn, key=lambda i: -self._epochs[i]), prefixes, None)
 
-    def _order(self, drawn: list[int], prefixes: Sequence[Hashable]) -> tuple[Indices, NDArray[np.bool_]]:
-        """The rank of each point, those with new first stages before others; and whether a search begins with it."""
+    def _order(
+        self, drawn: list[int], prefixes: Sequence[Hashable], index: Indices | None
+    ) -> tuple[Indices, NDArray[np.bool_]]:
+        """The rank of each point, those with new first stages before others; and whether a search begins with it.
+
+        With `index`, those to begin with have as many different values on each axis as there can be.
+        """
         leading = {prefixes[i]: i for i in reversed(drawn)}
         order = sorted(drawn, key=lambda i: leading[prefixes[i]] != i)
         first = np.zeros(len(order), dtype=np.bool_)
         for group in range(int(self._groups.max()) + 1):
-            first[[i for i in order if self._groups[i] == group][: self._of_each]] = True
+            mine: Indices = np.array([i for i in order if self._groups[i] == group], dtype=np.int64)
+            for _ in range(min(self._of_each, len(mine))):
+                shared = 0 if index is None else (index[mine][:, None] == index[mine[first[mine]]][None]).sum((1, 2))
+                first[mine[np.argmin(np.where(first[mine], np.inf, shared))]] = True
         return np.argsort(np.array(order, dtype=np.int64)), first
 
     def ranked(
