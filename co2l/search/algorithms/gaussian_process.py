@@ -14,6 +14,7 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,8 +112,8 @@ class ScoreModel:
         y: Numbers = (error - error.mean()) / _within_tasks(error, seen.ahead) - HELP * self._length(seen)
         among = self._covariance(seen, seen, slice(None))
         among[:, range(len(y)), range(len(y))] += NOISE
-        lower: Numbers = np.linalg.cholesky(among)
-        solved: Numbers = np.linalg.solve(lower, np.broadcast_to(y[:, None], (SETS, len(y), 1)))[:, :, 0]
+        lower: NDArray[Any] = np.linalg.cholesky(among)
+        solved: NDArray[Any] = np.linalg.solve(lower, np.broadcast_to(y[:, None], (SETS, len(y), 1)))[:, :, 0]
         likelihood = -0.5 * (solved**2).sum(1) - np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(1)
         likely = np.argsort(-likelihood, kind="stable")[:LIKELIEST]
         means, variances = self._final(

@@ -88,7 +88,9 @@ class Promises:
         for group in range(int(self._groups.max()) + 1):
             mine: Indices = np.array([i for i in order if self._groups[i] == group], dtype=np.int64)
             for _ in range(min(self._of_each, len(mine))):
-                shared = 0 if index is None else (index[mine][:, None] == index[mine[first[mine]]][None]).sum((1, 2))
+                shared: Numbers = np.zeros(len(mine))
+                if index is not None:
+                    shared = np.sum(index[mine][:, None] == index[mine[first[mine]]][None], axis=(1, 2), dtype=float)
                 first[mine[np.argmin(np.where(first[mine], np.inf, shared))]] = True
         return np.argsort(np.array(order, dtype=np.int64)), first
 
