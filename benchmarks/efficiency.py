@@ -1,13 +1,14 @@
 """What a search finds for its epochs, replayed without training on grids that were recorded, ours beside its peers.
 
     python benchmarks/efficiency.py --replay FILE… --search NAME… --workers 4 --budget 0.08 [--json]
-    python benchmarks/efficiency.py --figure docs/efficiency.png
+    python benchmarks/efficiency.py --json > rows.json
+    python benchmarks/efficiency.py --rows rows.json --figure docs/efficiency.png
     python benchmarks/efficiency.py --record benchmarks/recorded/seq_digits.yaml [--root runs/recorded]
 
 The first replays recordings, also your own, with algorithms of ours or the peers of `peers.py`, until the budget is
-trained: a share of the naive epochs, in which every trial is trained alone. The second prints and draws what
-docs/choosing-an-algorithm.md shows. The third trains every trial of a grid on one thread and writes its scores after
-each task to a JSON file next to the space; run it again to continue.
+trained: a share of the naive epochs, in which every trial is trained alone. The second and third measure, print and
+draw what docs/choosing-an-algorithm.md shows. The last trains every trial of a grid on one thread and writes its scores
+after each task to a JSON file next to the space; run it again to continue.
 
 `NAME+good` begins with the fifth best point of the grid, `NAME+misleading` with the worst.
 
@@ -51,7 +52,7 @@ OURS = ("auto", "random", "tpe", "gp")
 STARTS = {"good": 4, "misleading": -1}  # the rank of the point that is tried first: the fifth best, or the worst
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Recording:
     """A grid and the scores of its trials after each task, in the order of `Space.trials`."""
 
@@ -123,16 +124,25 @@ def replay(recording: Recording, search: str, workers: int, budget: float, share
     `share` is that of races; None if there are none to compare with.
     """
     seen = recording.space.seeds[study % len(recording.space.seeds)]
-    (space, scores), further = recording.of_seed(seen), () if share is None else recording.for_races(seen)
-    epochs = budget * plan(space).epochs_naive
+    further = () if share is None else recording.for_races(seen)
+    space, scores, naive, means = _seen(recording, seen, further)
+    epochs = budget * naive
     if search in peers.PEERS:
         chosen, trained = peers.PEERS[search](space, scores, workers, epochs, study)
     elif search.endswith("+race"):
         chosen, trained = _raced(recording, search, workers, epochs, share or 0.0, study, (seen, *further))
     else:
         chosen, trained = _ours(space, scores, search, workers, epochs, study)
-    means = recording.held_out((seen, *further))
     return Study(max(means.values()) - (min(means.values()) if chosen is None else means[chosen]), trained)
+
+
+@functools.lru_cache(maxsize=4)
+def _seen(
+    recording: Recording, seed: int, further: tuple[int, ...]
+) -> tuple[Space, list[list[float]], int, dict[Configuration, float]]:
+    """What studies of one seed have in common: the grid, scores, naive epochs, and the means to compare with."""
+    space, scores = recording.of_seed(seed)
+    return space, scores, plan(space).epochs_naive, recording.held_out((seed, *further))
 
 
 def _ours(
@@ -203,7 +213,8 @@ def compare(
                 for budget in (1.0,) if search == "grid" else budgets:
                     seeds = range(1 if search == "grid" else studies)
                     one = functools.partial(replay, recording, search, workers, budget, share)
-                    yield summarise(recording, search, workers, budget, list(pool.map(one, seeds)))
+                    each = pool.map(one, seeds, chunksize=math.ceil(len(seeds) / processes))
+                    yield summarise(recording, search, workers, budget, list(each))
 
 
 def table(rows: Sequence[Row]) -> str:
@@ -284,6 +295,9 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="replays at once")
     parser.add_argument("--json", action="store_true", help="print the rows as JSON")
     parser.add_argument("--figure", type=Path, help="where to draw, such as docs/efficiency.png")
+    parser.add_argument(
+        "--rows", type=Path, nargs="+", metavar="FILE", help="what --json printed, instead of measuring"
+    )
     parser.add_argument("--record", type=Path, help="a space whose grid to train and record")
     parser.add_argument("--root", type=Path, default=Path("runs/recorded"), help="where to store its stages")
     args = parser.parse_args()
@@ -294,10 +308,12 @@ def main() -> None:
     for name in searches:
         if name not in known:
             raise unknown("search", name, known, where="--search")
-    recordings = [Recording.read(path) for path in args.replay or sorted(RECORDED.glob("*.json"))]
-    share = args.share if any(name.endswith("+race") for name in searches) else None
-    found = compare(recordings, searches, args.workers, args.budget, args.studies, args.processes, share)
-    rows = list(found)
+    if args.rows:
+        rows = [Row(**row) for path in args.rows for row in json.loads(path.read_text(encoding="utf-8"))]
+    else:
+        recordings = [Recording.read(path) for path in args.replay or sorted(RECORDED.glob("*.json"))]
+        share = args.share if any(name.endswith("+race") for name in searches) else None
+        rows = list(compare(recordings, searches, args.workers, args.budget, args.studies, args.processes, share))
     print(json.dumps([asdict(row) for row in rows], indent=1) if args.json else table(rows), flush=True)
     if args.figure:
         draw(rows, args.figure)

@@ -1,10 +1,10 @@
 """Thaw: trials pause after any task and go on later; each step goes to what promises most for the epochs it takes.
 
-A few configurations, drawn at random, are trained to their end. From then on a model predicts what every other one will
-end with (`gaussian_process`), and the expected improvement over the best is divided by the square root of the epochs
-until the end, where stored stages cost nothing; the less is left of the budget, the less the epochs count. What runs
-counts at its predicted value. Nothing is ever discarded: given the whole budget, thaw trains the grid. The constants
-were chosen on the recorded grids of one seed, seq_digits and seq_cifar10_small.
+A few configurations, drawn at random, are trained to their end. From then on a model predicts
+what every other one will end with (`gaussian_process`), and the expected improvement over the best is divided by the
+square root of the epochs until the end, where stored stages cost nothing; the less is left of the budget, the less the
+epochs count. What runs counts at its predicted value. Nothing is ever discarded: given the whole budget, thaw trains
+the grid. How the constants were chosen is told in docs/choosing-an-algorithm.md.
 """
 
 from __future__ import annotations
@@ -12,21 +12,24 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from co2l.search.algorithms.gaussian_process import Indices, Numbers, ScoreModel, Scores
 from co2l.search.algorithms.grid import Grid
+from co2l.search.algorithms.random_search import RandomSearch
 from co2l.search.record.entries import Entry
 from co2l.search.space.document import Value
 from co2l.search.space.space import Configuration, Space
 
 FIRST = 4  # configurations that are trained to their end before the model is asked
+FEW = 8  # of the longest trials: if the budget pays for fewer, it begins with the longest, as a random search does
 COST_POWER = 0.5  # at 1 it would only ever take cheap steps
 CANDIDATES = 512  # that the model is asked about: those that began, and others at random
+RIVALS = 32  # of the best finished ones, which candidates have to beat
 
 
 class Thaw:
@@ -44,19 +47,18 @@ class Thaw:
         return self._grid.suggest(entries, tried, seed)
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A configuration that could go on now."""
-
-    point: int
-    epochs: int  # that it takes until all its trials are finished
-
-
 class Promises:
-    """Which of the candidates promises most; a function of the arguments and the seed alone."""
+    """Which points promise most; a function of the arguments and the seed alone."""
 
-    def __init__(self, space: Space, points: Sequence[Configuration], prefixes: Sequence[object], seed: int) -> None:
-        """`prefixes` tell which points share their first stages."""
+    def __init__(
+        self,
+        space: Space,
+        points: Sequence[Configuration],
+        prefixes: Sequence[Hashable],
+        epochs: Numbers,
+        seed: int,
+    ) -> None:
+        """`prefixes` tell which points share their first stages; `epochs` are those trained after each task."""
         self._seed = seed
         names = space.drawn_axes
         lists = dict(zip(names, space.lists(names), strict=True))
@@ -66,54 +68,91 @@ class Promises:
         self._groups: Indices = np.array([numbers[group] for group in per])
         index: Indices = np.array(rows, dtype=np.int64).reshape(len(points), len(names))
         distances = [_distances(lists[name]) for name in names]
-        self._model = ScoreModel(index, distances, self._groups, space.trials_per_point)
-        self._firsts = self._drawn(prefixes, max(1, math.ceil(FIRST / len(numbers))))
+        self._model = ScoreModel(index, distances, self._groups, space.trials_per_point, epochs)
+        self._epochs: Numbers = epochs[:, -1]
+        self._of_each = math.ceil(FIRST / len(numbers))
+        drawn = _drawn_at_random(space, points, seed)
+        self._drawn = self._order(drawn, prefixes, index)
+        self._longest = self._order(sorted(drawn, key=lambda i: -self._epochs[i]), prefixes, None)
 
-    def _drawn(self, prefixes: Sequence[object], of_each: int) -> list[list[int]]:
-        """Per group the points at random with which it begins, as far as possible with different first stages."""
-        order = list(range(len(self._groups)))
-        random.Random(f"{self._seed}/first").shuffle(order)
-        leading = {prefixes[i]: i for i in reversed(order)}
-        ordered = [i for i in order if leading[prefixes[i]] == i] + [i for i in order if leading[prefixes[i]] != i]
-        groups = range(int(self._groups.max()) + 1)
-        return [list(itertools.islice((i for i in ordered if self._groups[i] == g), of_each)) for g in groups]
+    def _order(
+        self, drawn: list[int], prefixes: Sequence[Hashable], index: Indices | None
+    ) -> tuple[Indices, NDArray[np.bool_]]:
+        """The rank of each point, those with new first stages before others; and whether a search begins with it.
 
-    def best(
+        With `index`, those to begin with have as many different values on each axis as there can be.
+        """
+        leading = {prefixes[i]: i for i in reversed(drawn)}
+        order = sorted(drawn, key=lambda i: leading[prefixes[i]] != i)
+        first = np.zeros(len(order), dtype=np.bool_)
+        for group in range(int(self._groups.max()) + 1):
+            mine: Indices = np.array([i for i in order if self._groups[i] == group], dtype=np.int64)
+            for _ in range(min(self._of_each, len(mine))):
+                shared: Numbers = np.zeros(len(mine))
+                if index is not None:
+                    shared = np.sum(index[mine][:, None] == index[mine[first[mine]]][None], axis=(1, 2), dtype=float)
+                first[mine[np.argmin(np.where(first[mine], np.inf, shared))]] = True
+        return np.argsort(np.array(order, dtype=np.int64)), first
+
+    def ranked(
         self,
-        candidates: Sequence[Candidate],
+        points: Indices,
+        ahead: Indices,
         known: Scores,
-        done: Collection[int],
-        running: Collection[int],
+        done: Mapping[int, float],
+        running: Sequence[int],
+        budget: float,
         share_left: float,
-    ) -> int:
-        """The point of one of the `candidates`, of which there is at least one; `share_left` is that of the budget."""
-        able = {each.point: each.epochs for each in candidates}
-        group = self._turn(able, [*done, *running])
-        for point in self._firsts[group]:
-            if point in able:
-                return point
-        points = self._asked([point for point in able if self._groups[point] == group], set(known.of.tolist()))
-        if len(known) < 2:
-            return points[0]
-        ended = [point for point in {*done, *running} if self._groups[point] == group]
-        asked: Indices = np.array([*points, *ended], dtype=np.int64)
-        mean, deviation = self._model.predict(known, asked, np.array(sorted(running), dtype=np.int64))
+    ) -> Iterator[int]:
+        """The `points`, the most promising first, if they still take so many epochs until they are finished.
+
+        `done` are points with their scores; `share_left` is that of the `budget`, in epochs.
+        """
+        few = budget < FEW * float(self._epochs.max())
+        rank, first = self._longest if few else self._drawn
+        counts = np.bincount(self._groups[[*done, *running]], minlength=int(self._groups.max()) + 1)
+        groups = self._groups[points]
+        order = np.lexsort((rank[points], ~first[points], groups, counts[groups]))
+        points, ahead = points[order], ahead[order]
+        enough = len(known) >= 2 and len(points) and counts[groups].min() >= self._of_each
+        if enough and not first[points[0]]:
+            of_group = self._groups[points] == self._groups[points[0]]
+            asked = np.lexsort((~np.isin(points, known.of), ~of_group))[: min(CANDIDATES, int(of_group.sum()))]
+            value = self._values(points[asked], ahead[asked], known, done, running, share_left)
+            likely = asked[np.argsort(-value, kind="stable")]
+            points = np.concatenate([points[likely], np.delete(points, asked)])
+        yield from points.tolist()
+
+    def _values(
+        self,
+        points: Indices,
+        ahead: Indices,
+        known: Scores,
+        done: Mapping[int, float],
+        running: Sequence[int],
+        share_left: float,
+    ) -> Numbers:
+        """The logarithm of the improvement that each point promises for its epochs."""
+        group = self._groups[points[0]]
+        finished = sorted((each for each in done if self._groups[each] == group), key=lambda each: (-done[each], each))
+        rivals = [*finished[:RIVALS], *(each for each in running if self._groups[each] == group)]
+        asked = np.concatenate([points, np.array(rivals, dtype=np.int64)])
+        mean, deviation = self._model.predict(known, asked, np.array(running, dtype=np.int64))
         mine, theirs = mean[: len(points)], mean[len(points) :]
         goal = float(theirs.max()) if len(theirs) else float(mine.max())
-        epochs: Numbers = np.array([1.0 + able[point] for point in points])
-        value = _log_improvement(mine - goal, deviation[: len(points)]) - COST_POWER * share_left * np.log(epochs)
-        return points[int(np.argmax(value))]
+        improvement = _log_improvement(mine - goal, deviation[: len(points)])
+        value: Numbers = improvement - COST_POWER * share_left * np.log(1.0 + ahead)
+        return value
 
-    def _turn(self, able: Collection[int], begun: Sequence[int]) -> int:
-        """The group with the fewest configurations that are finished or run."""
-        counts = np.bincount(self._groups[np.array(begun, dtype=np.int64)], minlength=len(self._firsts))
-        return int(min({int(self._groups[point]) for point in able}, key=lambda group: (counts[group], group)))
 
-    def _asked(self, points: list[int], begun: Collection[int]) -> list[int]:
-        """In random order, so that of equal ones none is preferred; not more than the model can take."""
-        random.Random(f"{self._seed}/{len(begun)}").shuffle(points)
-        points.sort(key=lambda point: point not in begun)
-        return points[:CANDIDATES]
+def _drawn_at_random(space: Space, points: Sequence[Configuration], seed: int) -> list[int]:
+    """All points in random order, which begins as a random search with this seed does."""
+    numbers = {point: i for i, point in enumerate(points)}
+    draws = itertools.islice(RandomSearch(space).suggest((), (), seed), len(points))
+    drawn = dict.fromkeys(numbers[space.configuration(point)] for point in draws)
+    others = [i for i in range(len(points)) if i not in drawn]
+    random.Random(f"{seed}/others").shuffle(others)
+    return [*drawn, *others]
 
 
 def _distances(values: Sequence[Value]) -> Numbers:

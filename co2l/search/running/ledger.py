@@ -35,20 +35,20 @@ class Ledger:
 
     @property
     def limited(self) -> bool:
-        return self._budget < math.inf
+        return self.budget < math.inf
 
     @property
-    def _budget(self) -> float:
+    def budget(self) -> float:
         return min(self._allowed * (1 - self._held_back), self._until)
 
     @property
     def left(self) -> float:
-        return self._budget - self._spent
+        return self.budget - self._spent
 
     @property
     def share_left(self) -> float:
         """Of the budget; all of it if there is none."""
-        return max(0.0, self.left / self._budget) if self.limited and self._budget else 1.0
+        return max(0.0, self.left / self.budget) if self.limited and self.budget else 1.0
 
     def read(self, trial: Trial, entries: Mapping[str, Entry]) -> None:
         """What earlier drivers finished of the trial."""

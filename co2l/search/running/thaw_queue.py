@@ -6,14 +6,15 @@ depends on the record, the seed and what runs alone: a search that was killed co
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Hashable
 
 import numpy as np
 
 from co2l.search.algorithms.early_stopping import Decision
-from co2l.search.algorithms.gaussian_process import Scores
-from co2l.search.algorithms.thaw import Candidate, Promises
+from co2l.search.algorithms.gaussian_process import Growing, Indices, Numbers
+from co2l.search.algorithms.thaw import Promises
 from co2l.search.running.ledger import Ledger
 from co2l.search.running.queue import FINISHED, WAIT, Recorded, Signal
 from co2l.search.space.plan import listed_trials
@@ -31,27 +32,32 @@ class ThawQueue:
         self._where = {trial.key: (i, j) for i, each in enumerate(self._trials) for j, trial in enumerate(each)}
         self._sharing: dict[Segment, set[int]] = defaultdict(set)  # stages -> points that have them
         self._depth: dict[str, int] = {}  # tasks whose scores are known
-        self._rows: list[tuple[int, int, int, float]] = []  # scores: point, part, tasks ahead, score
+        self._known = Growing()
+        self._named: dict[Hashable, tuple[int, int]] = {}  # of shared stages, the first trial that has them
         self._shared_rows: set[Hashable] = set()
         self._issued: dict[str, Trial] = {}
         self._target: dict[str, int] = {}  # of those: after how many tasks it is decided anew
-        self._open = set(range(len(self._trials)))  # points that lack a result and have not failed
-        self._done: set[int] = set()
+        self._open = np.ones(len(self._trials), dtype=np.bool_)  # points that lack a result and have not failed
+        self._retried = np.zeros(len(self._trials), dtype=np.bool_)  # of which an attempt failed
+        self._done: dict[int, float] = {}  # points, and the mean of their scores
         self._answered: tuple[object, Trial | None] = (None, None)  # what the last answer depended on, and it
-        self._ahead = [0] * len(self._trials)  # epochs until all trials of a point are finished
+        self._ahead = np.zeros(len(self._trials), dtype=np.int64)  # epochs until all trials of a point are finished
         for each in self._trials:
             for trial in each:
                 for segment in trial.chain:
                     self._sharing[segment].add(self._where[trial.key][0])
+                    self._named.setdefault(self._name(trial, segment), self._where[trial.key])
                 ledger.read(trial, record.entries)
         for i, each in enumerate(self._trials):
             for trial in each:
                 self._read(trial)
             self._settle(i)
         listed = {configuration: i for i, configuration in enumerate(grouped)}
-        self._first = {listed[space.configuration(point)] for point in space.starting_points}
+        starting = [listed[space.configuration(point)] for point in space.starting_points]
+        self._first: Indices = np.array(starting, dtype=np.int64)
         prefixes = [tuple(trial.chain[0] for trial in each) for each in self._trials]
-        self._promises = Promises(space, list(grouped), prefixes, seed)
+        epochs: Numbers = np.array([[trial.config.epochs for trial in each] for each in self._trials], dtype=np.float64)
+        self._promises = Promises(space, list(grouped), prefixes, epochs.mean(1).cumsum(1), seed)
 
     def _read(self, trial: Trial) -> None:
         if (entry := self._record.entries.get(trial.key)) is None:
@@ -63,23 +69,30 @@ class ThawQueue:
 
     def _learn(self, trial: Trial, finished_tasks: int, score: float) -> None:
         self._depth[trial.key] = max(finished_tasks, self._depth.get(trial.key, 0))
-        segment = trial.ending(finished_tasks - 1)
+        where, segment = self._where[trial.key], trial.ending(finished_tasks - 1)
         if segment not in (None, trial.chain[-1]):  # those that share it have one score
-            name = (segment, *(trial.values[axis] for axis in self._space.selection.per))
+            name = self._name(trial, segment)
             if name in self._shared_rows:
                 return
             self._shared_rows.add(name)
-        self._rows.append((*self._where[trial.key], len(trial.config.epochs) - finished_tasks, score))
+            where = self._named[name]  # whoever trained it
+        self._known.append(*where, len(trial.config.epochs) - finished_tasks, score)
+
+    def _name(self, trial: Trial, segment: Segment) -> Hashable:
+        return (segment, *(trial.values[axis] for axis in self._space.selection.per))
 
     def _settle(self, point: int) -> None:
         """Take down how a point stands."""
-        states = [self._record.status(trial) for trial in self._trials[point]]
-        self._ahead[point] = sum(self._ledger.ahead(trial) for trial in self._trials[point])
+        trials = self._trials[point]
+        states = [self._record.status(trial) for trial in trials]
+        entries = [self._record.entries.get(trial.key) for trial in trials]
+        self._ahead[point] = sum(self._ledger.ahead(trial) for trial in trials)
+        self._retried[point] = any(entry is not None and (entry.failures or entry.processes_lost) for entry in entries)
         if "failed" in states:
-            self._open.discard(point)
+            self._open[point] = False
         elif all(state == "done" for state in states):
-            self._open.discard(point)
-            self._done.add(point)
+            self._open[point] = False
+            self._done[point] = math.fsum(entry.score or 0.0 for entry in entries if entry) / len(entries)
 
     @property
     def issued(self) -> int:
@@ -89,7 +102,7 @@ class ThawQueue:
     @property
     def unfinished(self) -> int:
         """Trials that have not ended and that the budget lets go on."""
-        able = {each.point for each in self._candidates()} | self._running()
+        able = {*self._able().tolist(), *self._running()}
         return sum(self._record.status(trial) != "done" for point in able for trial in self._trials[point])
 
     def next(self) -> Trial | Signal:
@@ -152,37 +165,36 @@ class ThawQueue:
 
     def _best(self) -> Trial | None:
         """Asked after a task and then for the slot that became free, where nothing has changed."""
-        now = len(self._rows), self._ledger.left, frozenset(self._issued), frozenset(self._open)
+        left = int(self._open.sum()), int(self._retried.sum())
+        now = len(self._known), self._ledger.left, frozenset(self._issued), left
         if self._answered[0] != now:
             self._answered = now, self._promising()
         return self._answered[1]
 
     def _promising(self) -> Trial | None:
-        candidates = self._candidates()
-        if not candidates:
-            return None
-        candidates = [each for each in candidates if each.point in self._first] or candidates
-        columns = list(zip(*self._rows, strict=True)) or [(), (), (), ()]
-        of, part, ahead = (np.array(column, dtype=np.int64) for column in columns[:3])
-        known = Scores(of, part, ahead, np.array(columns[3], dtype=np.float64))
-        best = self._promises.best(candidates, known, self._done, self._running(), self._ledger.share_left)
-        return self._of_point(best, self._busy())
+        able, busy, running = self._able(), self._busy(), sorted(self._running())
+        first = able[np.isin(able, self._first)]
+        for points in (first, able[~self._retried[able]], able[self._retried[able]]):
+            ranked = self._promises.ranked(
+                points,
+                self._ahead[points],
+                self._known.scores(),
+                self._done,
+                running,
+                self._ledger.budget,
+                self._ledger.share_left,
+            )
+            for point in ranked:
+                if (trial := self._of_point(point, busy)) is not None:
+                    return trial
+        return next((trial for point in running if (trial := self._of_point(point, busy)) is not None), None)
 
-    def _candidates(self) -> list[Candidate]:
-        """Points that can go on and be finished within what is left; those that run only if there are no others."""
-        running, busy = self._running(), self._busy()
-        left = self._ledger.left - sum(self._ahead[point] for point in running)
-        others = [i for i in sorted(self._open - running) if self._ahead[i] <= left]
-        found = [Candidate(i, self._ahead[i]) for i in others if self._of_point(i, busy) is not None]
-        if not found:
-            found = [Candidate(i, self._ahead[i]) for i in sorted(running) if self._of_point(i, busy) is not None]
-        fresh = [each for each in found if not self._retried(each.point)]
-        return fresh or found
-
-    def _retried(self, point: int) -> bool:
-        """Whether an attempt failed: it comes after all others, when the cause may have gone."""
-        entries = (self._record.entries.get(trial.key) for trial in self._trials[point])
-        return any(entry is not None and (entry.failures or entry.processes_lost) for entry in entries)
+    def _able(self) -> Indices:
+        """Points that do not run and can be finished within what is left."""
+        running: Indices = np.array(sorted(self._running()), dtype=np.int64)
+        able = self._open & (self._ahead <= self._ledger.left - self._ahead[running].sum())
+        able[running] = False
+        return np.flatnonzero(able)
 
     def _busy(self) -> set[Segment]:
         """The stages in the making, which no second trial may train."""

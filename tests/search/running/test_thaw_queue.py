@@ -6,6 +6,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Hashable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,12 @@ from co2l.errors import Co2lError
 from co2l.search.algorithms.registry import algorithm_of
 from co2l.search.algorithms.thaw import Thaw
 from co2l.search.record.study import StudyRecord
-from co2l.search.running.simulation import Simulated, Simulation
+from co2l.search.running.simulation import Simulated, Simulation, accuracy
 from co2l.search.selection.rule import select
 from co2l.search.space.budget import Budget
 from co2l.search.space.plan import plan
 from co2l.search.space.space import Space
+from co2l.search.space.trial import Trial
 
 AXES = {"eta": [0.01, 0.02, 0.05], "kappa": [0.1, 0.2], "kappa_star": [0.01, 0.05], "E_t": [5, 10]}
 
@@ -29,6 +31,12 @@ def searched(space: Space, budget: float | None = None, **options: Any) -> tuple
     record = StudyRecord.open(None, "s", space)
     limit = None if budget is None else Budget(epochs=budget)
     return Simulation(space, record, budget=limit, **options).run(), record
+
+
+def of_stages(trial: Trial, finished_tasks: int) -> float:
+    """Trials that share their first stage have one score after it."""
+    first = replace(trial, values={"eta": trial.values["eta"]})
+    return accuracy(first if finished_tasks == 1 else trial, finished_tasks)
 
 
 @pytest.mark.parametrize("workers", [1, 4, 16])
@@ -64,18 +72,19 @@ def test_trials_pause_and_go_on() -> None:
     assert len(seen.order) < len(everything.order)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("budget", [None, 500])
 def test_killed_at_random_it_continues_as_if_nothing_had_happened(
     budget: float | None, seed: int, tmp_path: Path
 ) -> None:
     space, rng = space_of(AXES, algorithm="thaw"), random.Random(seed)
-    undisturbed, expected = searched(space, budget, workers=1, seed=seed)
+    undisturbed, expected = searched(space, budget, workers=1, seed=seed, accuracy=of_stages)
     stored: set[Hashable] = set()
     limit = None if budget is None else Budget(epochs=budget)
     for until in [*(rng.uniform(0, undisturbed.ended / 2) for _ in range(3)), math.inf]:
         record = StudyRecord.open(f"sqlite:///{tmp_path}/study.db", "s", space)
-        Simulation(space, record, workers=1, seed=seed, budget=limit, stored=stored).run(until)
+        simulation = Simulation(space, record, workers=1, seed=seed, budget=limit, stored=stored, accuracy=of_stages)
+        simulation.run(until)
     known = {key: (entry.status, entry.score, entry.rungs) for key, entry in record.entries.items()}
     assert known == {key: (entry.status, entry.score, entry.rungs) for key, entry in expected.entries.items()}
 
@@ -111,6 +120,19 @@ def test_a_hidden_optimum_is_found_for_less_than_half_of_the_epochs() -> None:
         _, record = searched(space, 0.2 * whole, workers=4, seed=seed, accuracy=accuracy)
         chosen = select(space, record.entries.values()).selected[0]
         assert dict(chosen.values) == {"eta": 0.04, "kappa": 0.3, "kappa_star": 0.05}
+
+
+@pytest.mark.parametrize("workers", [1, 4, 16])
+def test_a_budget_for_few_trials_goes_to_long_ones_at_random_with_different_first_stages(workers: int) -> None:
+    space, chosen = space_of(AXES, algorithm="thaw"), set[object]()
+    for seed in range(4):
+        seen, record = searched(space, 3 * 60, workers=workers, seed=seed)
+        finished = record.finished().values()
+        assert seen.epochs_trained == 3 * 60
+        assert [entry.values["E_t"] for entry in finished] == [10, 10, 10]
+        assert sorted(entry.values["eta"] for entry in finished) == [0.01, 0.02, 0.05]
+        chosen.add(frozenset(entry.key for entry in finished))
+    assert len(chosen) > 1
 
 
 def test_auto_thaws_where_it_can() -> None:
