@@ -64,8 +64,10 @@ def earlier(space: Space, rows: Rows) -> StoredStudy:
     return StoredStudy("earlier", "search", space, ended, space.digest)
 
 
-def first_points(addition: str, recordings: Sequence[Recording], grid: Space, rows: Rows) -> list[dict[str, Value]]:
-    """What a search on the grid begins with."""
+def first_points(
+    addition: str, recordings: Sequence[Recording], grid: Space, rows: Rows, study: int
+) -> list[dict[str, Value]]:
+    """What a search on the grid begins with; earlier seeds take turns."""
     if addition in STARTS:
         ranked = sorted(zip(grid.trials(), rows, strict=True), key=lambda each: each[1][-1], reverse=True)
         return [dict(grid.configuration(ranked[STARTS[addition]][0].values))]
@@ -73,7 +75,7 @@ def first_points(addition: str, recordings: Sequence[Recording], grid: Space, ro
         return points(grid, earlier(grid, [[-score for score in row] for row in rows]))
     other = next(each for each in recordings if each.name == addition)
     seeds = [seed for seed in other.space.seeds if seed not in grid.seeds] or list(other.space.seeds)
-    return points(grid, earlier(*other.of_seed(seeds[grid.seeds[0] % len(seeds)])))
+    return points(grid, earlier(*other.of_seed(seeds[study % len(seeds)])))
 
 
 def epochs_until(recordings: Sequence[Recording], recording: Recording, search: str, workers: int, study: int) -> float:
@@ -82,7 +84,7 @@ def epochs_until(recordings: Sequence[Recording], recording: Recording, search: 
     name, _, addition = search.partition("+")
     space = peers.searching(grid, name)
     if addition:
-        space = space.replace(start=first_points(addition, recordings, grid, rows))
+        space = space.replace(start=first_points(addition, recordings, grid, rows, study))
     known, best = recorded(grid, rows), max(row[-1] for row in rows)
 
     def accuracy(trial: Trial, finished_tasks: int) -> float:

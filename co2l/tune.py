@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     from co2l.search.space.space import Space
 
 EXAMPLE = """\
-example:
-  python -m co2l.tune --space search_spaces/seq_digits.yaml
+example: python -m co2l.tune --space search_spaces/seq_digits.yaml
 Run it again to continue. exit codes: 0 done, 1 nothing could be selected, 2 wrong input or data, 130 interrupted"""
 
 

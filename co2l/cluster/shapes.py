@@ -1,7 +1,7 @@
 """Whether a cluster's file has the shape that its checks read: an object where they look into one, a list where they go
 through one.
 
-Ray and Kubernetes have schemas of their own for the rest; what they leave open ends here in one line.
+Ray and Kubernetes have schemas for the rest; what those leave open ends here in one line.
 """
 
 from __future__ import annotations

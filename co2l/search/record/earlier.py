@@ -26,7 +26,7 @@ class Earlier:
         return {"study": self.study, "points": [dict(point) for point in self.points]}
 
     def leading(self, space: S) -> S:
-        """The space with these points tried first, after those of its own `start`."""
+        """The space with these points tried first, after those that its `start` lists."""
         return space.replace(start=[*space.start, *map(dict, self.points)], where=f"the points of '{self.study}'")
 
     def __str__(self) -> str:
