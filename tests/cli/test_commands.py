@@ -50,7 +50,7 @@ def test_help_fits_one_screen_and_comes_at_once(command: str) -> None:
     assert not imported & HEAVY
     assert len(out.splitlines()) <= SCREEN
     assert max(map(len, out.splitlines())) <= 120
-    assert re.search(rf"examples?:\n  python -m co2l\.{command}", out)
+    assert re.search(rf"examples?:\s+python -m co2l\.{command}", out)
     assert "exit codes: 0 done, " in out
 
 

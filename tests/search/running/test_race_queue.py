@@ -54,11 +54,12 @@ def by_seed(space: Space, record: StudyRecord) -> dict[int, set[Any]]:
 
 
 def cost(space: Space, entries: list[Entry]) -> int:
-    """The epochs of their distinct stages."""
+    """The epochs of their distinct stages, of a paused trial those before the pause."""
     stages: dict[Hashable, int] = {}
     for entry in entries:
         trial = space.trial(entry.values, entry.seed)
-        stages |= {(trial.segment(task), task): epochs for task, epochs in enumerate(trial.config.epochs)}
+        trained = trial.config.epochs if entry.score is not None else trial.config.epochs[: max(entry.rungs, default=0)]
+        stages |= {(trial.segment(task), task): epochs for task, epochs in enumerate(trained)}
     return sum(stages.values())
 
 
