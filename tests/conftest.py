@@ -37,6 +37,7 @@ torch.set_num_threads(1)  # the networks of the tests are so small that a second
 os.environ["MLFLOW_LOGGING_LEVEL"] = "CRITICAL"  # a command sets these two before it imports MLflow
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a script that starts us with & would have it ignored
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # so would nohup
 os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112  Ray's name; with its 15 a trial starves beside other tests
 STARTING = {"shared_ray", "server"}  # fixtures
 MEMORY, ENOUGH = Path("/dev/shm"), 4 * 2**30
