@@ -6,8 +6,8 @@ python docs/build_results.py --record runs   # first read the numbers that have 
 `commands` says how results came about: the command, its seeds and its scale. `numbers` holds each result once: mean and
 standard deviation in percent, n, and where recorded the values by seed. A table or a text stands between the comments
 `<!-- results: NAME -->` and `<!-- /results -->`; where it says {NAME:QUANTITY} it shows a number, with `.mean` behind
-it only its mean, with `.interval` the 95% t interval of the mean. {ONE > OTHER:QUANTITY} says whether the first is above
-the second: the mean of the paired differences over common seeds, with its 95% t interval. docs/numbers.md lists all.
+it only its mean, with `.interval` the 95% t interval of the mean. {ONE > OTHER:QUANTITY} says whether the first is
+above the second: the mean of the paired differences over common seeds, with its 95% interval. docs/numbers.md has all.
 
 `protocols` holds what `co2l report --protocols --json` prints of each method and protocol. A table that names their
 `benchmark` is that report's section, with its figures beside the page.
