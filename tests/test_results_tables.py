@@ -90,6 +90,16 @@ def test_means_are_those_of_the_seeds(document: dict[str, Any]) -> None:
             assert number[quantity][1:] == pytest.approx(deviation, abs=0.011), label
 
 
+PAPERS = {65.57, 93.43, 97.9, 98.65}  # of Table 1
+
+
+def test_accuracies_in_prose_are_recorded_ones(document: dict[str, Any]) -> None:
+    text = (DOCS / "reproduction.md").read_text(encoding="utf-8")
+    text = re.sub(r"<!-- results: .*?<!-- /results -->|^```.*?^```|`[^`]*`", "", text, flags=re.DOTALL | re.MULTILINE)
+    recorded = PAPERS | {float(figure) for figure in re.findall(r"\d+\.\d+", json.dumps(document["numbers"]))}
+    assert {float(figure) for figure in re.findall(r"(?<![\d.])\d\d\.\d\d(?![\d.])", text)} <= recorded
+
+
 def test_the_first_results_are_those_of_the_commands_beside_them(document: dict[str, Any]) -> None:
     """The README says `tune`, then `evaluate --study seq_digits`: its numbers come from that study's record."""
     rows = document["tables"]["readme"]["rows"]
