@@ -3,10 +3,11 @@
 python docs/build_results.py                 # after a number in results.json was changed
 python docs/build_results.py --record runs   # first read the numbers that have a `record` from studies below `runs`
 
-`numbers` holds each result once: mean and standard deviation in percent, n, and where recorded the values by seed. A
-table stands between the comments `<!-- results: NAME -->` and `<!-- /results -->`; where it says {NAME:QUANTITY} it
-shows a number, and with `.mean` behind it only its mean. {ONE > OTHER:QUANTITY} says whether the first is above the
-second: the mean of the paired differences over common seeds, with its 95% t interval.
+`commands` says how results came about: the command, its seeds and its scale. `numbers` holds each result once: mean and
+standard deviation in percent, n, and where recorded the values by seed. A table or a text stands between the comments
+`<!-- results: NAME -->` and `<!-- /results -->`; where it says {NAME:QUANTITY} it shows a number, with `.mean` behind
+it only its mean, with `.interval` the 95% t interval of the mean. {ONE > OTHER:QUANTITY} says whether the first is
+above the second: the mean of the paired differences over common seeds, with its 95% interval. docs/numbers.md has all.
 
 `protocols` holds what `co2l report --protocols --json` prints of each method and protocol. A table that names their
 `benchmark` is that report's section, with its figures beside the page.
@@ -24,7 +25,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 NUMBERS = Path(__file__).with_name("results.json")
-REFERENCE = re.compile(r"\{([^{}:]+):(\w+)(\.mean)?\}")
+REFERENCE = re.compile(r"\{([^{}:]+):(\w+)(\.mean|\.interval)?\}")
+DESCRIBES = {"command", "n", "seeds", "record", "by_seed", "trials"}  # a number; the rest of its entry is quantities
 ABOVE = " > "
 
 
@@ -39,7 +41,10 @@ def pages(document: dict[str, Any]) -> dict[Path, str]:
         if not found or end not in rest:
             raise SystemExit(f"{table['file']} has no room for the table '{name}'")
         after = rest.partition(end)[2]
-        text = protocols(table, document) if "benchmark" in table else shown(table, document["numbers"])
+        if "benchmark" in table:
+            text = protocols(table, document)
+        else:
+            text = listed(document) if "every" in table else shown(table, document["numbers"])
         written[path] = f"{before}{begin}\n{text}\n{end}{after}"
     return written
 
@@ -63,6 +68,8 @@ def protocols(table: dict[str, Any], document: dict[str, Any], figures: Path | N
 def shown(table: dict[str, Any], numbers: dict[str, Any]) -> str:
     if "printed" in table:
         lines = ["```text", *(filled(line, numbers) for line in table["printed"]), "```"]
+    elif "text" in table:
+        lines = [filled(line, numbers) for line in table["text"]]
     else:
         rows = [table["head"], ["---"] * len(table["head"]), *table["rows"]]
         lines = [f"|{'|'.join(padded(filled(item, numbers)) for item in row)}|" for row in rows]
@@ -77,7 +84,7 @@ def filled(text: str, numbers: dict[str, Any]) -> str:
     """The text with its numbers."""
 
     def number(reference: re.Match[str]) -> str:
-        name, quantity, only_mean = reference.groups()
+        name, quantity, part = reference.groups()
         if ABOVE in name:
             one, other = (numbers[each].get("by_seed", {}).get(quantity, {}) for each in name.split(ABOVE))
             return ordering(one, other)
@@ -86,15 +93,59 @@ def filled(text: str, numbers: dict[str, Any]) -> str:
             return "not run"
         if isinstance(value, int):
             return str(value)
-        return f"{value[0]:.2f}" if only_mean or len(value) == 1 else f"{value[0]:.2f} ± {value[1]:.2f}"
+        if part == ".interval":
+            return interval(value, numbers[name]["n"])
+        return f"{value[0]:.2f}" if part or len(value) == 1 else f"{value[0]:.2f} ± {value[1]:.2f}"
 
     return REFERENCE.sub(number, text)
 
 
-def ordering(one: dict[str, float], other: dict[str, float]) -> str:
-    """Whether `one` is above `other`, by the seeds that both have."""
+def half_width(deviation: float, n: int) -> float:
+    """Half of the 95% t interval of a mean over n seeds."""
     from scipy import stats
 
+    return float(stats.t.ppf(0.975, n - 1)) * deviation / math.sqrt(n)
+
+
+def interval(value: list[float] | int, n: int) -> str:
+    """Of a mean in percent, so that it ends at 0 and at 100."""
+    if n < 2 or isinstance(value, int) or len(value) < 2:
+        return "–"
+    half = half_width(value[1], n)
+    return f"{max(value[0] - half, 0):.2f} to {min(value[0] + half, 100):.2f}"
+
+
+def listed(document: dict[str, Any]) -> str:
+    """Every number below the command that measured it, with its seeds, n and interval."""
+    lines: list[str] = []
+    for name, how in document["commands"].items():
+        lines += [f"## {name}", "", f"`{how['command']}`", "", f"{how['scale']}.", ""]
+        lines += ["| number | quantity | value | 95% interval | n | seeds |", f"|{'---|' * 6}"]
+        for label, number in document["numbers"].items():
+            if number["command"] == name:
+                seeds = seeds_of(number, how)
+                lines += [
+                    f"| {label} | {quantity} | {filled(f'{{{label}:{quantity}}}', document['numbers'])} |"
+                    f" {interval(value, number.get('n', 1))} | {number.get('n', 1)} | {seeds} |"
+                    for quantity, value in number.items()
+                    if quantity not in DESCRIBES
+                ]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def seeds_of(number: dict[str, Any], how: dict[str, str]) -> str:
+    """The seeds that a number was measured with: its own, else those of its command."""
+    by_seed = next(iter(number.get("by_seed", {}).values()), {})
+    if not by_seed:
+        return str(number.get("seeds", how["seeds"]))
+    seeds = [int(seed) for seed in by_seed]
+    together = len(seeds) > 2 and seeds == list(range(seeds[0], seeds[-1] + 1))
+    return f"{seeds[0]} to {seeds[-1]}" if together else ", ".join(map(str, seeds))
+
+
+def ordering(one: dict[str, float], other: dict[str, float]) -> str:
+    """Whether `one` is above `other`, by the seeds that both have."""
     differences = [one[seed] - other[seed] for seed in one if seed in other]
     n = len(differences)
     if not n:
@@ -102,7 +153,7 @@ def ordering(one: dict[str, float], other: dict[str, float]) -> str:
     mean = statistics.fmean(differences)
     if n == 1:
         return f"one pair: {mean:+.2f}"
-    half = float(stats.t.ppf(0.975, n - 1)) * statistics.stdev(differences) / math.sqrt(n)
+    half = half_width(statistics.stdev(differences), n)
     verdict = "not distinguishable" if abs(mean) <= half else "appears" if mean > 0 else "does not appear: reversed"
     return f"{verdict}: {mean:+.2f} ({mean - half:+.2f} to {mean + half:+.2f}), n = {n}"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+import statistics
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -45,9 +46,58 @@ def test_the_committed_tables_are_up_to_date(builder: ModuleType, document: dict
 
 
 def test_every_number_is_shown_and_names_its_command(document: dict[str, Any]) -> None:
-    shown = re.findall(r"\{([^{}:\"]+):\w", json.dumps(document["tables"]))
+    shown = re.findall(r"\{([^{}:\"]+):\w", json.dumps(document["tables"], ensure_ascii=False))
     assert {each for name in shown for each in name.split(" > ")} == document["numbers"].keys()
     assert {number["command"] for number in document["numbers"].values()} == document["commands"].keys()
+
+
+T_975 = {1: 12.706, 2: 4.303, 4: 2.776}  # from a table, by degrees of freedom
+SEEDS = {"0": 1, "1": 1, "0, 1": 2, "0 to 4": 5, "0 to 9": 10, "1 to 3": 3}
+
+
+def test_every_number_is_listed_with_command_scale_seeds_and_interval(document: dict[str, Any]) -> None:
+    page = (DOCS / "numbers.md").read_text(encoding="utf-8")
+    sections = dict(part.split("\n", 1) for part in page.split("\n## ")[1:])
+    listed: set[str] = set()
+    for name, text in sections.items():
+        _, command, _, scale, _, *rows = text.splitlines()
+        how = document["commands"][name]
+        assert (command, scale) == (f"`{how['command']}`", f"{how['scale']}.")
+        for row in rows[2:]:
+            if not row.startswith("|"):
+                break
+            label, _, value, interval, n, seeds = (item.strip() for item in row.strip("|").split("|"))
+            listed.add(label)
+            assert document["numbers"][label]["command"] == name
+            assert int(n) == SEEDS[seeds]
+            if "±" in value:
+                mean, deviation = map(float, value.split(" ± "))
+                half = T_975[int(n) - 1] * deviation / int(n) ** 0.5
+                ends = [float(end) for end in interval.split(" to ")]
+                assert ends == pytest.approx([max(mean - half, 0), min(mean + half, 100)], abs=0.1)
+            else:
+                assert interval == "–", "one seed, or a count"
+    assert listed == document["numbers"].keys()
+
+
+def test_means_are_those_of_the_seeds(document: dict[str, Any]) -> None:
+    for label, number in document["numbers"].items():
+        for quantity, values in number.get("by_seed", {}).items():
+            of_seeds = list(values.values())
+            assert number["n"] == len(of_seeds), label
+            assert number[quantity][0] == pytest.approx(statistics.fmean(of_seeds), abs=0.011), label
+            deviation = [statistics.stdev(of_seeds)] if len(of_seeds) > 1 else []
+            assert number[quantity][1:] == pytest.approx(deviation, abs=0.011), label
+
+
+PAPERS = {65.57, 93.43, 97.9, 98.65}  # of Table 1
+
+
+def test_accuracies_in_prose_are_recorded_ones(document: dict[str, Any]) -> None:
+    text = (DOCS / "reproduction.md").read_text(encoding="utf-8")
+    text = re.sub(r"<!-- results: .*?<!-- /results -->|^```.*?^```|`[^`]*`", "", text, flags=re.DOTALL | re.MULTILINE)
+    recorded = PAPERS | {float(figure) for figure in re.findall(r"\d+\.\d+", json.dumps(document["numbers"]))}
+    assert {float(figure) for figure in re.findall(r"(?<![\d.])\d\d\.\d\d(?![\d.])", text)} <= recorded
 
 
 def test_the_first_results_are_those_of_the_commands_beside_them(document: dict[str, Any]) -> None:
