@@ -144,6 +144,16 @@ def test_one_that_was_killed_is_followed_after_a_silence_and_at_once_by_its_own_
 def test_of_two_that_begin_at_once_one_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mirror, "LOOK_SECONDS", 0.3)
     outcomes: list[bool] = []
+    both, read, before = threading.Barrier(2), Claim._read, threading.local()
+
+    def read_together(claim: Claim) -> tuple[str, int] | None:
+        """Neither writes before the other has seen nobody."""
+        found = read(claim)
+        if not hasattr(before, "read"):
+            before.read = both.wait(60)
+        return found
+
+    monkeypatch.setattr(Claim, "_read", read_together)
 
     def attempt() -> None:
         try:
