@@ -35,10 +35,10 @@ import yaml
 
 SPACE: dict[str, Any] = {
     "benchmark": "seq_digits",
-    "settings": {"E_0": 6, "E_t": 16, "probe_epochs": 10},
+    "settings": {"E_0": 6, "E_t": 20, "probe_epochs": 10},
     "axes": {"eta": [0.005, 0.01, 0.02, 0.03], "kappa": [0.1, 0.15, 0.2, 0.3], "buffer_size": [20, 40, 60, 80]},
 }
-TRIALS, PLANNED = 64, 4 * 6 + 64 * 4 * 16  # four first stages, shared by those that differ in κ and buffer alone
+TRIALS, PLANNED = 64, 4 * 6 + 64 * 4 * 20  # four first stages, shared by those that differ in κ and buffer alone
 KINDS = ["kill", "terminate the group", "stop and continue", "fill the disk", "restart MLflow"]
 DISK = "200m"
 PATIENCE = 1800.0  # seconds, for a whole search on a machine with much else to do
