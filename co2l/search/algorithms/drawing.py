@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 
 from co2l.search.algorithms.registry import algorithm_of
-from co2l.search.record.entries import Entry, of_seeds
+from co2l.search.record.entries import ENDED, Entry, of_seeds
 from co2l.search.space.document import Range, Value
 from co2l.search.space.plan import listed_trials
 from co2l.search.space.space import Configuration, Space
@@ -96,6 +97,41 @@ class Drawing:
             points = [dict(zip(names, each, strict=True)) for each in itertools.product(*self._space.lists(names))]
             rng.shuffle(points)
             yield from points
+
+
+class InTurns(ABC):
+    """Trials in the form of `Drawing` that come turn by turn: the next ones once those before have ended."""
+
+    def __init__(self, entries: Mapping[str, Entry]) -> None:
+        self._entries = entries  # read anew before every turn
+        self._last: list[str] = []  # the trials of the last turn
+
+    @property
+    @abstractmethod
+    def left(self) -> int:
+        """How many points are still to come."""
+
+    @abstractmethod
+    def _following(self) -> list[Trial]:
+        """The trials of the next turn; none if there is no other."""
+
+    def first(self) -> Iterator[Trial]:
+        """Those to try before all others; none, as every one of a turn is tried."""
+        return iter(())
+
+    def initial(self) -> Iterator[Trial]:
+        """The trials of all turns that are known."""
+        while trials := self.next():
+            yield from trials
+
+    def next(self) -> list[Trial]:
+        """The trials of the next turn; none if it is not known yet, or there is no other."""
+        entries = [self._entries.get(key) for key in self._last]
+        if any(entry is None or entry.status not in ENDED for entry in entries):
+            return []
+        trials = self._following()
+        self._last = [trial.key for trial in trials]
+        return trials
 
 
 def _limit(space: Space) -> int:

@@ -7,10 +7,11 @@ had not been.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
+from co2l.search.algorithms.drawing import InTurns
 from co2l.search.algorithms.early_stopping import Decision, EarlyStopper
-from co2l.search.record.entries import ENDED, Entry
+from co2l.search.record.entries import Entry
 from co2l.search.running.ledger import Ledger
 from co2l.search.running.queue import FINISHED, Recorded, Signal, TrialQueue
 from co2l.search.running.thaw_queue import ThawQueue
@@ -22,44 +23,29 @@ from co2l.search.space.space import Space
 from co2l.search.space.trial import Trial
 
 
-class Heats:
-    """The trials of a race, in the form of `Drawing`: those of a heat once the one before has ended."""
+class Heats(InTurns):
+    """The trials of a race, a heat in each turn."""
 
     def __init__(self, space: Space, entries: Mapping[str, Entry], epochs: float, *, reuse: bool = True) -> None:
         """`epochs` are all that the race may train, in equal parts for the values that the selection chooses per."""
-        self._space, self._entries, self._reuse = space, entries, reuse  # `entries` is read anew before every heat
+        super().__init__(entries)
+        self._space, self._reuse = space, reuse
         groups = list(itertools.product(*space.lists(space.selection.per)))
         self._epochs = dict.fromkeys(groups, epochs / len(groups))  # of the groups that still race
         self._given = 0  # heats
-        self._last: list[str] = []  # the trials of the last of them
 
     @property
     def left(self) -> int:
         """How many configurations the heats have, at least, that are still to come."""
         return FEWEST * len(self._epochs) * (len(self._space.further_seeds) - self._given)
 
-    def first(self) -> Iterator[Trial]:
-        """Those to try before all others; none, as every one of a heat is tried."""
-        return iter(())
-
-    def initial(self) -> Iterator[Trial]:
-        """The trials of all heats that are known."""
-        while trials := self.next():
-            yield from trials
-
-    def next(self) -> list[Trial]:
-        """The trials of the next heat; none if it is not known yet, or there is no other."""
-        entries = [self._entries.get(key) for key in self._last]
-        if any(entry is None or entry.status not in ENDED for entry in entries):
-            return []
+    def _following(self) -> list[Trial]:
         if self._given == len(self._space.further_seeds):
             return []
         runners = self._runners()
         heats = [self._heat(name, runners.get(name, [])) for name in list(self._epochs)]
         self._given += 1
-        trials = [trial for heat in heats for trial in heat]
-        self._last = [trial.key for trial in trials]
-        return trials
+        return [trial for heat in heats for trial in heat]
 
     def _runners(self) -> dict[tuple[Value, ...], list[Runner]]:
         """Per group those that ran all heats so far."""
