@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 Numbers = NDArray[np.float64]
 Indices = NDArray[np.int64]
-LENGTH, SPREAD = 2.0, 0.7  # of the lengths, in widths of an axis: their median, and how far the set goes, logarithmic
+LENGTH, SPREAD = 0.7, 0.7  # of the lengths, in widths of an axis: their median, and how far the set goes, logarithmic
 SETS, LIKELIEST = 24, 6  # how many there are, and how many of them predict
 ADDED = 0.5  # share of the sum over axes; the rest is the product
-OWN = (0.1, 0.3, 0.5)  # share of a configuration's own deviation
+OWN = (0.05, 0.15, 0.3)  # share of a configuration's own deviation
 ALIKE = (1.5, 4.0)  # tasks over which scores stay alike
 LEVEL, LEVEL_ALIKE = 25.0, 8.0  # variance of a task's level, and the tasks over which it stays alike
 NOISE = 0.05

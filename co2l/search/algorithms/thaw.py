@@ -27,7 +27,6 @@ from co2l.search.space.space import Configuration, Space
 
 FIRST = 4  # configurations that are trained to their end before the model is asked
 FEW = 8  # of the longest trials: if the budget pays for fewer, it begins with the longest, as a random search does
-CROWD = 2  # of the longest trials for each slot: if the budget pays for fewer, all of it is a random search
 COST_POWER = 0.5  # at 1 it would only ever take cheap steps
 CANDIDATES = 512  # that the model is asked about: those that began, and others at random
 RIVALS = 32  # of the best finished ones, which candidates have to beat
@@ -95,10 +94,6 @@ class Promises:
                 first[mine[np.argmin(np.where(first[mine], np.inf, shared))]] = True
         return np.argsort(np.array(order, dtype=np.int64)), first
 
-    def crowded(self, slots: int, budget: float) -> bool:
-        """Whether most of what this budget pays for, in epochs, ends too late to learn from it."""
-        return budget < CROWD * slots * float(self._epochs.max())
-
     def ranked(
         self,
         points: Indices,
@@ -106,22 +101,19 @@ class Promises:
         known: Scores,
         done: Mapping[int, float],
         running: Sequence[int],
-        slots: int,
         budget: float,
         share_left: float,
     ) -> Iterator[int]:
         """The `points`, the most promising first, if they still take so many epochs until they are finished.
 
-        `done` are points with their scores; `slots` is how many were seen to run at once; `share_left` is that of the
-        `budget`, in epochs.
+        `done` are points with their scores; `share_left` is that of the `budget`, in epochs.
         """
-        crowded = self.crowded(slots, budget)
-        rank, first = self._longest if crowded or budget < FEW * float(self._epochs.max()) else self._drawn
+        rank, first = self._longest if budget < FEW * float(self._epochs.max()) else self._drawn
         counts = np.bincount(self._groups[[*done, *running]], minlength=int(self._groups.max()) + 1)
         groups = self._groups[points]
         order = np.lexsort((rank[points], ~first[points], groups, counts[groups]))
         points, ahead = points[order], ahead[order]
-        enough = not crowded and len(known) >= 2 and len(points) and counts[groups].min() >= self._of_each
+        enough = len(known) >= 2 and len(points) and counts[groups].min() >= self._of_each
         if enough and not first[points[0]]:
             of_group = self._groups[points] == self._groups[points[0]]
             asked = np.lexsort((~np.isin(points, known.of), ~of_group))[: min(CANDIDATES, int(of_group.sum()))]

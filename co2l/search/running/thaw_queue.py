@@ -36,7 +36,6 @@ class ThawQueue:
         self._named: dict[Hashable, tuple[int, int]] = {}  # of shared stages, the first trial that has them
         self._shared_rows: set[Hashable] = set()
         self._issued: dict[str, Trial] = {}
-        self._slots = 1  # the most that were issued at once
         self._target: dict[str, int] = {}  # of those: after how many tasks it is decided anew
         self._open = np.ones(len(self._trials), dtype=np.bool_)  # points that lack a result and have not failed
         self._retried = np.zeros(len(self._trials), dtype=np.bool_)  # of which an attempt failed
@@ -112,7 +111,6 @@ class ThawQueue:
         if trial is None:
             return WAIT if self._issued else FINISHED
         self._issued[trial.key] = trial
-        self._slots = max(self._slots, len(self._issued))
         ready = 1 if self._ledger.finished(trial, 0) else 0
         self._target[trial.key] = max(ready, self._depth.get(trial.key, 0)) + 1
         return trial
@@ -124,8 +122,6 @@ class ThawQueue:
             self._settle(self._where[trial.key][0])
         if finished_tasks < self._target[trial.key]:
             return "continue"  # it was stored
-        if self._promises.crowded(self._slots, self._ledger.budget):
-            return "continue"
         del self._issued[trial.key]
         try:
             goes_on = self._best() is trial
@@ -185,7 +181,6 @@ class ThawQueue:
                 self._known.scores(),
                 self._done,
                 running,
-                self._slots,
                 self._ledger.budget,
                 self._ledger.share_left,
             )

@@ -135,15 +135,6 @@ def test_a_budget_for_few_trials_goes_to_long_ones_at_random_with_different_firs
     assert len(chosen) > 1
 
 
-def test_where_most_of_the_budget_runs_at_once_no_trial_pauses() -> None:
-    """16 slots and a budget for nine trials: whatever the first of them come to, the others run already."""
-    space = space_of(AXES, algorithm="thaw")
-    for seed in range(4):
-        _, record = searched(space, 9 * 60, workers=16, seed=seed)
-        assert {entry.status for entry in record.entries.values()} == {"done"}
-        assert len(record.finished()) >= 9
-
-
 def test_auto_thaws_where_it_can() -> None:
     assert isinstance(algorithm_of(space_of(AXES, algorithm="auto")), Thaw)
     ranges = {"eta": {"low": 0.01, "high": 0.1}}
