@@ -1,4 +1,4 @@
-"""How other packages search the same recordings: Ray Tune's ASHA, and Optuna's samplers with its pruners.
+"""How other packages search the same recordings: Ray Tune, Optuna, and if they are installed SMAC3 and Syne Tune.
 
 Each drives its own scheduler or pruner after every task, as its users would with tasks as the resource, on the same
 virtual clock, with the same workers, stored stages and budget as ours. Whoever has the budget's last epochs begins no
@@ -16,6 +16,7 @@ from collections.abc import Callable, Hashable
 from typing import Any, Protocol
 
 import optuna
+import other_peers
 
 from co2l.search.space.space import Configuration, Space
 from co2l.search.space.trial import Trial
@@ -169,6 +170,18 @@ def _asha(space: Space, scores: list[list[float]], workers: int, budget: float, 
     return drive(space, scores, workers, budget, RayAsha(rows, tasks, seed), rows)
 
 
+def _other(
+    make: Callable[..., Driver],
+    space: Space,
+    scores: list[list[float]],
+    workers: int,
+    budget: float,
+    seed: int,
+) -> Found:
+    rows = list(space.trials())
+    return drive(space, scores, workers, budget, make(space, rows, budget, seed), rows)
+
+
 def _tpe(seed: int) -> Any:
     return optuna.samplers.TPESampler(seed=seed)
 
@@ -197,4 +210,7 @@ PEERS: dict[str, Callable[[Space, list[list[float]], int, float, int], Found]] =
     "optuna-tpe+halving": functools.partial(_optuna, _tpe, _halving),
     "optuna-tpe+hyperband": functools.partial(_optuna, _tpe, _hyperband),
     "optuna-gp": functools.partial(_optuna, _gp, _none),
+    "smac-hyperband": functools.partial(_other, functools.partial(other_peers.smac, hyperband=True)),
+    "smac-forest": functools.partial(_other, functools.partial(other_peers.smac, hyperband=False)),
+    "syne-bohb": functools.partial(_other, other_peers.syne),
 }

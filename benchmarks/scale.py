@@ -3,6 +3,7 @@
     python benchmarks/scale.py [--rounds 3]
     python benchmarks/scale.py --watched
     python benchmarks/scale.py --suggesting
+    python benchmarks/scale.py --search random tpe auto [--trials 10000]
 
 The first compares 10,000 trials with 1,000: the CPU time of both, their ratio (the target is at most 12) and the growth
 of peak memory (the target is less than 200 MB). Every round compares a search of 10,000 with the mean of five of 1,000
@@ -15,6 +16,11 @@ or if the driver or the UI met a locked database.
 
 The third is the CPU time of a suggestion: for `random` per point of so many, which are drawn at once; for the others by
 how many points were tried before, the first suggestion after a start, and the median of the next five.
+
+The last simulates whole searches of 10,000 trials in 16 slots: the CPU milliseconds of a suggestion, and of all else
+that the driver does for a trial (coordinator, queue, record), as means over every tenth of the suggestions (the target
+is a flat line). `auto` is thaw on a grid of 10,000 trials, which it pauses and continues after every task; what it
+decides then is part of all else, and `--epochs` ends it early.
 """
 
 from __future__ import annotations
@@ -40,7 +46,9 @@ from typing import Any
 from co2l.search.algorithms.drawing import Drawing
 from co2l.search.record.entries import Entry
 from co2l.search.record.study import StudyRecord
+from co2l.search.running.queue import Signal
 from co2l.search.running.simulation import Simulation, accuracy
+from co2l.search.space.budget import Budget
 from co2l.search.space.space import Space, parse
 from co2l.search.space.trial import Trial
 from co2l.search.tracking import Tracker
@@ -52,7 +60,11 @@ DRAWN: dict[str, Any] = {  # two ranges and two lists, with room for 10,000 dist
     "tau": {"low": 0.05, "high": 1.0},
     **{name: AXES[name] for name in ("kappa", "kappa_star")},
 }
-SUGGESTING = {"random": (100, 1000, 10_000), "tpe": (100, 1000, 10_000), "gp": (100, 300, 1000)}  # points before
+SUGGESTING = {  # points before
+    **dict.fromkeys(("random", "tpe", "cmaes", "nsgaii"), (100, 1000, 10_000)),
+    "gp": (100, 300, 1000, 10_000),
+}
+SLOTS = 16
 
 
 def space_of(seeds: int) -> Space:
@@ -131,6 +143,50 @@ def compare_algorithms() -> None:
         for tried in sizes:
             first, later = suggesting(algorithm, tried)
             print(f"| {algorithm} | {tried:,} | {1000 * first:.1f} | {1000 * later:.1f} |", flush=True)
+
+
+def searched_space(algorithm: str, trials: int) -> Space:
+    """With five tasks: for `auto` and `thaw` a grid of so many trials, a multiple of 1,000, else so many points."""
+    settings = {"E_0": 20, "E_t": 10, "matrix_probe": "fast"}
+    document: dict[str, Any] = {"benchmark": "seq_digits", "settings": settings, "algorithm": algorithm}
+    if algorithm in ("auto", "thaw"):
+        axes = {**AXES, "distill_power": AXES["eta"][: trials // 1000]}
+        return parse({**document, "axes": axes}, "scale")
+    return parse({**document, "axes": DRAWN, "samples": trials}, "scale")
+
+
+def searching(algorithm: str, trials: int, epochs: int | None) -> tuple[list[float], list[float]]:
+    """Of a whole search: the CPU milliseconds of each suggestion, and of what follows until the next one."""
+    space = searched_space(algorithm, trials)
+    record = StudyRecord.open(None, "scale", space)
+    simulation = Simulation(space, record, workers=SLOTS, budget=Budget(epochs))
+    ask, asked, others = simulation.coordinator.next, list[float](), list[float]()
+    left = time.process_time()
+
+    def timed(attempt_id: str) -> Trial | Signal:
+        nonlocal left
+        began = time.process_time()
+        others.append(1000 * (began - left))
+        found = ask(attempt_id)
+        left = time.process_time()
+        asked.append(1000 * (left - began))
+        return found
+
+    simulation.coordinator.next = timed  # type: ignore[method-assign]
+    simulation.run()
+    return asked, others
+
+
+def search_all(algorithms: list[str], trials: int, epochs: int | None) -> None:
+    for algorithm in algorithms:
+        asked, others = searching(algorithm, trials, epochs)
+        each = len(asked) // 10
+        for what, taken in (("a suggestion", asked), ("all else", others)):
+            tenths = [statistics.mean(taken[i * each : (i + 1) * each]) for i in range(10)]
+            print(
+                f"{algorithm}, {len(asked):,} suggestions, {what}: {' '.join(f'{ms:.1f}' for ms in tenths)} ms",
+                flush=True,
+            )
 
 
 class Warned(logging.Handler):
@@ -256,12 +312,17 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--watched", action="store_true", help="2,000 trials tracked in MLflow beside its busy UI")
     parser.add_argument("--suggesting", action="store_true", help="the time of a suggestion, by points tried before")
+    parser.add_argument("--search", nargs="+", metavar="NAME", help="simulate whole searches with these algorithms")
+    parser.add_argument("--trials", type=int, default=10_000, help="of these, a multiple of 1,000 (default: 10,000)")
+    parser.add_argument("--epochs", type=int, help="a budget for these searches")
     parser.add_argument("--poll", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.poll:
         poll(args.poll)
     elif args.suggesting:
         compare_algorithms()
+    elif args.search:
+        search_all(args.search, args.trials, args.epochs)
     elif args.watched:
         with tempfile.TemporaryDirectory() as folder:
             wrong = watched(Path(folder))

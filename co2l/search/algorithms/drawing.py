@@ -61,7 +61,9 @@ class Drawing:
         """The trials of one more point; none if there are enough, or no others."""
         if not self.left:
             return []
-        known = of_seeds(self._entries.values(), self._space.seeds)
+        known: Iterable[Entry] = self._entries.values()
+        if self._space.selection.race is not None:
+            known = of_seeds(known, self._space.seeds)
         point = self._untried(self._algorithm.suggest(known, self._tried, self._seed), self._tried)
         if point is None:
             self._limit = len(self._tried)  # even a range can be exhausted, if it is one of whole numbers

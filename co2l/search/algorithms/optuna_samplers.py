@@ -1,71 +1,51 @@
 """Any of Optuna's samplers as an algorithm of ours: TPE, Gaussian processes, CMA-ES, quasi-random sequences, …
 
-Each suggestion comes from a fresh study in memory that shows the record. So it depends on the record and the seed
-alone, and what a sampler keeps to itself is never read from a file. The axes that the selection chooses per are
+Each suggestion comes from a fresh study in memory that shows the record: all of it, or of very many points some
+(`known`, `replaying`). So it depends on the record and the seed alone, and what a sampler keeps to itself is never read
+from a file. The axes that the selection chooses per are
 not modelled, as the values with higher scores would attract all samples: the least tried values come next, and scores
 are compared with the mean of those that have the same values.
 """
 
 from __future__ import annotations
 
-import copy
 import inspect
 import itertools
-import operator
 import random
 import warnings
-from collections import Counter, defaultdict
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import optuna
 from optuna.distributions import IntDistribution
-from optuna.storages import InMemoryStorage
-from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from co2l.errors import Co2lError, headline, unknown
+from co2l.search.algorithms.known import Known
+from co2l.search.algorithms.replaying import Replay
+from co2l.search.algorithms.shown import study_of
 from co2l.search.record.entries import ENDED, Entry, Status
 from co2l.search.record.storage import OPTUNA_STATE, distribution
-from co2l.search.selection.rule import Outcome, group, outcomes, relative
+from co2l.search.selection.rule import Outcome, group
 from co2l.search.space.document import Range, Value
 from co2l.search.space.space import Configuration, Space
 
 STARTUP = 10  # points at random before a model is trusted, where the sampler has such a phase
 _PLAIN = {"bool": "true or false", "int": "a whole number", "float": "a number", "str": "a word"}
 _NO_TIME = datetime.fromtimestamp(0, UTC)  # no sampler asks when a trial ran
-Points = Mapping[Configuration, Outcome | None]
-
-
-class _Shown(InMemoryStorage):
-    """Shows trials that are there already as they are now; those that a sampler is asked for follow them."""
-
-    def __init__(self, past: Sequence[FrozenTrial]) -> None:
-        super().__init__()
-        self._past = past
-
-    def create_new_trial(self, study_id: int, template_trial: FrozenTrial | None = None) -> int:
-        trial_id = super().create_new_trial(study_id, template_trial)
-        self.get_trial(trial_id).number += len(self._past)
-        return trial_id
-
-    def get_all_trials(
-        self, study_id: int, deepcopy: bool = True, states: Container[TrialState] | None = None
-    ) -> list[FrozenTrial]:
-        shown = [trial for trial in self._past if states is None or trial.state in states]
-        asked = super().get_all_trials(study_id, deepcopy, states)
-        return [*(copy.deepcopy(shown) if deepcopy else shown), *asked]
 
 
 class OptunaSampler:
     enumerable = False
 
     def __init__(
-        self, space: Space, sampler: str, options: Mapping[str, Value], *, adaptive: bool, stateful: bool
+        self, space: Space, sampler: str, options: Mapping[str, Value], *, adaptive: bool, stateful: bool, most: int
     ) -> None:
+        """`most` is how many of the points that ended the sampler is shown; see `known` and `replaying`."""
         optuna.logging.set_verbosity(optuna.logging.WARNING)
-        self.adaptive, self._space, self._stateful = adaptive, space, stateful
+        self.adaptive, self._space = adaptive, space
         self._type: type[optuna.samplers.BaseSampler] = getattr(optuna.samplers, sampler)
         self._options = {**_startup(self._type, space.samples or 0), **_checked(self._type, options)}
         fixed = {*space.selection.per, *space.selection.mean_over}
@@ -75,9 +55,10 @@ class OptunaSampler:
             name: IntDistribution(0, len(ranked) - 1) if ranked else distribution(space.axes[name])
             for name, ranked in self._ranks.items()
         }
-        self._configurations: dict[str, Configuration] = {}  # by trial
-        self._done: dict[Configuration, Outcome] = {}
         self._known_params: dict[Configuration, dict[str, Any]] = {}  # of the points that were shown before
+        most = max(most, *(4 * int(self._options.get(name) or 0) for name in ("population_size", "popsize")))
+        self._known = Known(space, most)
+        self._replay = Replay(space, most, self._ask, self._params) if stateful else None
         self._sampler(0)
 
     def suggest(
@@ -88,16 +69,13 @@ class OptunaSampler:
     def _by_results(
         self, entries: Iterable[Entry], tried: Collection[Configuration], seed: int
     ) -> Iterator[dict[str, Value]]:
-        known = self._outcomes(entries)
-        points: Points = {**dict.fromkeys(tried), **known}
-        counts = Counter(dict.fromkeys(self._groups, 0))
-        counts.update(group(self._space, point) for point in points)
-        least = min(counts, key=lambda values: counts[values])
-        study = self._study(points, relative(self._space, known.values()), seed)
+        self._known.read(entries)
+        drawn = self._known.drawn(tried)
+        least, study = self._least_tried(drawn), self._study(drawn, seed)
         for attempt in itertools.count():
-            study.sampler = self._sampler(_draw(seed, len(points), attempt))
-            asked, values = self._ask(study)
-            yield self._point(least, values)
+            study.sampler = self._sampler(_draw(seed, len(drawn), attempt))
+            asked = self._ask(study)
+            yield self._point(least, asked.params)
             study.tell(asked, state=TrialState.FAIL)  # tried before, and what came of it is in the study already
 
     def _by_index(self, seed: int) -> Iterator[dict[str, Value]]:
@@ -107,41 +85,28 @@ class OptunaSampler:
         some = {name: _lowest(each) for name, each in self._modelled.items()}
         study.add_trial(create_trial(value=0.0, params=some, distributions=self._modelled))  # shows it the axes
         while True:
-            asked, values = self._ask(study)
-            yield from (self._point(values_of_group, values) for values_of_group in self._groups)
+            asked = self._ask(study)
+            yield from (self._point(values_of_group, asked.params) for values_of_group in self._groups)
             study.tell(asked, state=TrialState.FAIL)
 
-    def _outcomes(self, entries: Iterable[Entry]) -> dict[Configuration, Outcome]:
-        """As `outcomes` gives them; what is done stays as it is and is not computed again at every suggestion."""
-        grouped: dict[Configuration, list[Entry]] = defaultdict(list)
-        for entry in entries:
-            if (configuration := self._configurations.get(entry.key)) is None:
-                configuration = self._configurations[entry.key] = self._space.configuration(entry.values)
-            grouped[configuration].append(entry)
-        changed = [each for point, now in grouped.items() if not self._is_done(point, now) for each in now]
-        found = {outcome.configuration: outcome for outcome in outcomes(self._space, changed)}
-        self._done |= {point: outcome for point, outcome in found.items() if outcome.status == "done"}
-        return {point: found.get(point) or self._done[point] for point in grouped}
+    def _least_tried(self, drawn: Sequence[Configuration]) -> tuple[Value, ...]:
+        """The values, of the axes that the selection chooses per, that the fewest points have."""
+        counts = Counter(dict.fromkeys(self._groups, 0))
+        if len(counts) > 1:
+            counts.update(group(self._space, point) for point in drawn)
+        return min(counts, key=lambda values: counts[values])
 
-    def _is_done(self, point: Configuration, now: Sequence[Entry]) -> bool:
-        before = self._done.get(point)
-        return before is not None and len(before.entries) == len(now) and all(map(operator.is_, before.entries, now))
-
-    def _study(self, points: Points, levels: Mapping[Configuration, float], seed: int) -> optuna.Study:
+    def _study(self, drawn: Sequence[Configuration], seed: int) -> optuna.Study:
         """What is known, as Optuna's trials."""
-        if not self._stateful:
-            past = [
-                self._past(number, point, outcome, levels.get(point, 0.0))
-                for number, (point, outcome) in enumerate(points.items())
-            ]
-            return optuna.create_study(storage=_Shown(past), direction=StudyDirection.MAXIMIZE)
-        study = optuna.create_study(direction="maximize")
-        for number, (point, outcome) in enumerate(points.items()):
-            study.sampler = self._sampler(_draw(seed, number, 0))
-            status: Status = "running" if outcome is None else outcome.status
-            tasks = outcome.tasks if outcome else 0
-            self._replay(study, self._params(point), status, levels.get(point, 0.0), tasks)
-        return study
+        if self._replay is not None:
+            return self._replay.study(drawn, self._known, seed, lambda number: self._sampler(_draw(seed, number, 0)))
+        points = self._known.shown(drawn)
+        levels = self._known.levels(points)
+        past = [
+            self._past(number, point, outcome, levels.get(point, 0.0))
+            for number, (point, outcome) in enumerate(points.items())
+        ]
+        return study_of(past, len(drawn))
 
     def _past(self, number: int, point: Configuration, outcome: Outcome | None, level: float) -> FrozenTrial:
         """A point as one of Optuna's trials; `create_trial` would check each of them again at every suggestion."""
@@ -170,24 +135,10 @@ class OptunaSampler:
             self._known_params[point] = params
         return params
 
-    def _replay(self, study: optuna.Study, params: dict[str, Any], status: Status, level: float, tasks: int) -> None:
-        """Let the sampler suggest again, with these values instead of its own, and tell it how they ended."""
-        study.enqueue_trial(params)
-        asked, _ = self._ask(study)
-        _ = asked.relative_params  # the sampler is asked only now: all values are given
-        if status == "done":
-            study.tell(asked, level)
-        elif status == "pruned":
-            asked.report(level, tasks)
-            study.tell(asked, state=TrialState.PRUNED)
-        elif status == "failed":
-            study.tell(asked, state=TrialState.FAIL)
-
-    def _ask(self, study: optuna.Study) -> tuple[optuna.Trial, dict[str, Any]]:
+    def _ask(self, study: optuna.Study) -> optuna.Trial:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of axes that a sampler draws at random, as it cannot model them
-            asked = study.ask(self._modelled)
-        return asked, asked.params
+            return study.ask(self._modelled)
 
     def _point(self, of_group: tuple[Value, ...], params: Mapping[str, Any]) -> dict[str, Value]:
         values = {name: self._ranks[name][v] if self._ranks[name] else v for name, v in params.items()}

@@ -47,6 +47,7 @@ class Maker(Protocol):
 
 
 MOST_POINTS = 10_000  # that `auto` gives to thaw, which keeps all of them in mind
+MOST_SHOWN = 1000  # of the points that ended, so that a suggestion does not take longer and longer
 
 
 def algorithm_of(space: Space) -> Algorithm:
@@ -72,11 +73,13 @@ def _ours(path: str) -> Maker:
     return make
 
 
-def optuna_sampler(name: str, *needs: str, adaptive: bool = True, stateful: bool = False) -> Maker:
+def optuna_sampler(
+    name: str, *needs: str, adaptive: bool = True, stateful: bool = False, most: int = MOST_SHOWN
+) -> Maker:
     """A sampler of `optuna.samplers` by its class's name; `needs` are packages that Optuna itself does not install.
 
     `adaptive` as in `Algorithm`. `stateful` if the sampler leaves notes with the trials that it suggests and needs them
-    later: then it is taken through the search from the beginning before each suggestion.
+    later: then it is taken through the search again. Of `most` points it is shown all that ended; of more, so many.
     """
 
     def make(space: Space, **options: Value) -> Algorithm:
@@ -85,7 +88,7 @@ def optuna_sampler(name: str, *needs: str, adaptive: bool = True, stateful: bool
             raise Co2lError(what, fix=f"pip install {' '.join(missing)}")
         from co2l.search.algorithms.optuna_samplers import OptunaSampler
 
-        return OptunaSampler(space, name, options, adaptive=adaptive, stateful=stateful)
+        return OptunaSampler(space, name, options, adaptive=adaptive, stateful=stateful, most=most)
 
     return make
 
@@ -107,7 +110,7 @@ _OWN: dict[str, Maker] = {
     "thaw": _ours("thaw.Thaw"),
     "auto": _auto,
     "tpe": optuna_sampler("TPESampler"),
-    "gp": optuna_sampler("GPSampler", "scipy", "torch"),
+    "gp": optuna_sampler("GPSampler", "scipy", "torch", most=300),
     "cmaes": optuna_sampler("CmaEsSampler", "cmaes", stateful=True),
     "qmc": optuna_sampler("QMCSampler", "scipy", adaptive=False),
     "nsgaii": optuna_sampler("NSGAIISampler", stateful=True),

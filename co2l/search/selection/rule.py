@@ -12,7 +12,7 @@ import itertools
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -144,13 +144,18 @@ def group(space: Space, chosen: Configuration) -> tuple[Value, ...]:
     return tuple(dict(chosen)[name] for name in per) if per else ()
 
 
+def alike(space: Space, outcome: Outcome) -> Hashable:
+    """The same for outcomes whose scores can be compared: of one group, and ended alike."""
+    return group(space, outcome.configuration), outcome.status, outcome.tasks
+
+
 def relative(space: Space, known: Iterable[Outcome]) -> dict[Configuration, float]:
     """How far each score is above the mean of those of the same group that ended alike."""
-    alike: dict[object, list[Outcome]] = defaultdict(list)
+    grouped: dict[Hashable, list[Outcome]] = defaultdict(list)
     for outcome in known:
-        alike[group(space, outcome.configuration), outcome.status, outcome.tasks].append(outcome)
-    means = {name: _mean([outcome.score for outcome in several]) for name, several in alike.items()}
-    return {each.configuration: each.score - means[name] for name, several in alike.items() for each in several}
+        grouped[alike(space, outcome)].append(outcome)
+    means = {name: _mean([outcome.score for outcome in several]) for name, several in grouped.items()}
+    return {each.configuration: each.score - means[name] for name, several in grouped.items() for each in several}
 
 
 def _mean(scores: Sequence[float]) -> float:
