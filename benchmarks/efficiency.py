@@ -304,7 +304,7 @@ def main() -> None:
     if args.record:
         record(args.record, args.root)
         return
-    searches = args.search or [*OURS, *peers.PEERS]
+    searches = args.search or [*OURS, *peers.installed()]
     for name in searches:
         if name not in known:
             raise unknown("search", name, known, where="--search")

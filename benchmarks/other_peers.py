@@ -3,9 +3,10 @@
     pip install -c constraints.txt smac          # smac-hyperband, smac-forest
     pip install -c constraints.txt syne-tune     # syne-bohb
 
-`peers.drive` runs them. Halving is by two, as for the other peers; all else is as the packages have it. A trial that
-SMAC3 continues on a larger budget finds its stages stored. Syne Tune's BORE and conformal quantile regression draw
-thousands of distinct candidates for each suggestion, more than these grids have, and take minutes for a study.
+Syne Tune's dependencies include xgboost, and with it a large CUDA package; `--no-deps` leaves it out. `peers.drive`
+runs them. Halving is by two, as for the other peers; all else is as the packages have it. A trial that SMAC3 continues
+on a larger budget finds its stages stored. Syne Tune's BORE and conformal quantile regression are left out: BORE draws
+thousands of distinct candidates for each suggestion, more than these grids have, and neither ended a study in a minute.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import heapq
+import importlib.util
 import itertools
 import random
 import warnings
@@ -214,3 +215,9 @@ PEERS: dict[str, Callable[[Space, list[list[float]], int, float, int], Found]] =
     "smac-forest": functools.partial(_other, functools.partial(other_peers.smac, hyperband=False)),
     "syne-bohb": functools.partial(_other, other_peers.syne),
 }
+NEEDS = {"smac-hyperband": "smac", "smac-forest": "smac", "syne-bohb": "syne_tune"}
+
+
+def installed() -> list[str]:
+    """Those whose packages are there."""
+    return [name for name in PEERS if name not in NEEDS or importlib.util.find_spec(NEEDS[name]) is not None]
