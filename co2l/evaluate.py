@@ -25,6 +25,7 @@ from co2l.cli.console import FAILED, INTERRUPTED, OK, Parser, creating, execute,
 from co2l.cli.quantities import whole
 from co2l.data.root import data_below
 from co2l.errors import Co2lError
+from co2l.loading import loading
 from co2l.names import check_name
 
 if TYPE_CHECKING:
@@ -108,10 +109,11 @@ def _evaluations(args: argparse.Namespace) -> dict[str, Evaluation]:
 
 def _chosen(args: argparse.Namespace) -> dict[str, Evaluation]:
     # torch and Ray take seconds to import: --help and argument errors do not wait for them
-    from co2l.learning.config import parse_assignments
-    from co2l.learning.results import Chosen, load_configurations
-    from co2l.search.space.evaluation import of_configurations, of_space
-    from co2l.search.space.space import load
+    with loading():
+        from co2l.learning.config import parse_assignments
+        from co2l.learning.results import Chosen, load_configurations
+        from co2l.search.space.evaluation import of_configurations, of_space
+        from co2l.search.space.space import load
 
     use_imports(args)
     changes = parse_assignments(args.set)
@@ -173,10 +175,11 @@ def _evaluate(name: str, evaluation: Evaluation, args: argparse.Namespace, early
 
     with Display(quiet=args.quiet or args.json) as display:
         display.doing(f"evaluating {name}")  # what is imported from here on takes seconds
-        from co2l.cli.outcome import print_evaluation
-        from co2l.cli.search_progress import SearchProgress
-        from co2l.search.service import evaluate
-        from co2l.search.space.space_advice import gpu_advice, space_advice
+        with loading():
+            from co2l.cli.outcome import print_evaluation
+            from co2l.cli.search_progress import SearchProgress
+            from co2l.search.service import evaluate
+            from co2l.search.space.space_advice import gpu_advice, space_advice
 
         options = options_of(args, args.name or f"{name}.test", early, model=None if args.space else name)
         display.warn(gpu_advice(evaluation.resources.gpus) if args.address is None else [])

@@ -20,6 +20,7 @@ from co2l.cli.arguments import (
 from co2l.cli.console import FAILED, OK, Parser, execute
 from co2l.errors import Co2lError
 from co2l.files import user_path
+from co2l.loading import loading
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,7 +79,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if args.compare and args.study:
         raise Co2lError("--compare names its own studies", fix="leave out --study")
     # torch, Optuna and matplotlib take seconds to import: --help and argument errors do not wait for them
-    from co2l.search.record.reader import StudyReader
+    with loading():
+        from co2l.search.record.reader import StudyReader
 
     reader = StudyReader(storage_of(args))
     tracking_of(args)  # one that is none is told of at once, and not once the report is written

@@ -9,6 +9,7 @@ from co2l.cli.arguments import add_import_argument, add_umask_argument, store_ro
 from co2l.cli.console import INTERRUPTED, OK, Parser, creating, execute
 from co2l.cli.quantities import SECONDS, SEED, real, whole
 from co2l.data.root import data_below
+from co2l.loading import loading
 
 if TYPE_CHECKING:
     from co2l.learning.config import RunConfig
@@ -94,9 +95,10 @@ def main() -> int:
 
 
 def _configured(args: argparse.Namespace) -> RunConfig:
-    from co2l.data.streams import Split
-    from co2l.learning.config import parse_assignments
-    from co2l.learning.methods import configure
+    with loading():
+        from co2l.data.streams import Split
+        from co2l.learning.config import parse_assignments
+        from co2l.learning.methods import configure
 
     use_imports(args)
     split = Split("search", fraction=args.validation, seed=args.split_seed)

@@ -26,6 +26,7 @@ from co2l.cli.quantities import COUNT, SEED, real, whole
 from co2l.data.root import data_below
 from co2l.errors import Co2lError, unknown
 from co2l.learning.cards import CARDS
+from co2l.loading import loading
 from co2l.names import check_name
 from co2l.search.algorithms.registry import ALGORITHMS
 from co2l.shipped import space_file
@@ -154,8 +155,9 @@ def _cluster(args: argparse.Namespace) -> str:
 def _space(args: argparse.Namespace) -> Space:
     """The space in the file, as the flags change it."""
     # torch and Ray take seconds to import: --help and argument errors do not wait for them
-    from co2l.learning.config import parse_assignments
-    from co2l.search.space.space import load
+    with loading():
+        from co2l.learning.config import parse_assignments
+        from co2l.search.space.space import load
 
     use_imports(args)
     space = load(args.space, protocol=protocol_of(args.protocol))
@@ -241,9 +243,10 @@ def _search(args: argparse.Namespace) -> int:
             check_targets(args)
             display.doing(f"{space.method_title} on {space.benchmark}: loading Ray and MLflow")  # which takes seconds
             early = held.enter_context(early_ray(args.address))
-            from co2l.cli.outcome import print_search
-            from co2l.cli.search_progress import SearchProgress, why_more_trials
-            from co2l.search.service import search
+            with loading():
+                from co2l.cli.outcome import print_search
+                from co2l.cli.search_progress import SearchProgress, why_more_trials
+                from co2l.search.service import search
 
             options = options_of(args, study, early, seed=args.seed, budget=_budget(args), from_study=args.from_study)
             display.warn(space_advice(space, sizes_of(space, args)))

@@ -60,9 +60,10 @@ def _serve(listener: int, alive: int) -> NoReturn:
         warnings.simplefilter("ignore", category)  # as Python itself does
     sys.excepthook, sys.unraisablehook = sys.__excepthook__, sys.__unraisablehook__
     threading.excepthook = threading.__excepthook__
-    first, *_, last = sorted([listener, alive])
-    for begin, end in ((3, first), (first + 1, last), (last + 1, os.sysconf("SC_OPEN_MAX"))):
-        os.closerange(begin, end)
+    # not closed: the numbers would be given to new files, and these be closed with the objects that had them before
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for number in {int(each.name) for each in Path("/dev/fd").iterdir()} - {0, 1, 2, listener, alive, nowhere}:
+        os.dup2(nowhere, number, inheritable=False)
     select.select([listener, alive], [], [])
     forkserver.main(listener, alive, IMPORTED)
     os._exit(0)

@@ -7,12 +7,15 @@ import http.client
 import os
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import NoReturn
+
+from commands import FORKS
 
 from co2l.search.tracking.connection import connect
 
@@ -22,7 +25,7 @@ class Server:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: BaseProcess | None = None
         (folder / "server.db").write_bytes(empty_database())
         with socket.socket() as found:
             found.bind(("127.0.0.1", 0))
@@ -30,19 +33,16 @@ class Server:
         self.uri = f"http://127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "mlflow", "server", "--workers", "1", "--port", str(self.port)]
-        command += ["--host", "127.0.0.1", "--backend-store-uri", f"sqlite:///{self.folder}/server.db"]
-        command += ["--artifacts-destination", str(self.folder / "kept")]
-        quick = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
-        with (self.folder / "server.log").open("ab") as log:
-            self.process = subprocess.Popen(
-                command, stdout=log, stderr=log, start_new_session=True, env={**os.environ, **quick}
-            )
+        words = ["server", "--workers", "1", "--port", str(self.port), "--host", "127.0.0.1"]
+        words += ["--backend-store-uri", f"sqlite:///{self.folder}/server.db"]
+        words += ["--artifacts-destination", str(self.folder / "kept")]
+        self.process = FORKS.Process(target=_serve, args=(words, self.folder / "server.log"))
+        self.process.start()
         wait_for(self._answers, 120)
 
     def _answers(self) -> bool:
         assert self.process is not None
-        assert self.process.poll() is None, (self.folder / "server.log").read_text()[-2000:]
+        assert self.process.exitcode is None, (self.folder / "server.log").read_text()[-2000:]
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=2)
         try:
             connection.request("GET", "/health")
@@ -54,8 +54,31 @@ class Server:
 
     def kill(self) -> None:
         assert self.process is not None
+        assert self.process.pid is not None
         os.killpg(self.process.pid, signal.SIGKILL)  # its own session: the server's processes and no others
-        self.process.wait()
+        self.process.join()
+
+
+def _serve(words: list[str], log: Path) -> NoReturn:
+    """In the new process, which has imported MLflow: `mlflow server`, which would start one more for Uvicorn."""
+    os.setsid()
+    for number in (1, 2):
+        os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND), number)
+    sys.stdout, sys.stderr = (open(number, "w", closefd=False) for number in (1, 2))  # noqa: SIM115  not pytest's
+    os.environ.update({"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"})
+    import mlflow.cli
+    import mlflow.server
+    import uvicorn
+
+    def here(command: list[str], extra_env: dict[str, str], **_: object) -> NoReturn:
+        _python, _m, _uvicorn, *rest = command
+        os.environ.update(extra_env)
+        uvicorn.main(rest)
+        sys.exit(1)
+
+    mlflow.server._exec_cmd = here
+    mlflow.cli.cli(words)
+    sys.exit(1)
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import sys
 import tomllib
+from collections.abc import Mapping
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -30,9 +32,15 @@ def distribution(requirement: str) -> str:
 
 def sources(*folders: str) -> dict[str, ast.Module]:
     paths = (path for folder in folders for path in (REPOSITORY / folder).rglob("*.py"))
-    return {str(path.relative_to(REPOSITORY)): ast.parse(path.read_text()) for path in paths}
+    return {str(path.relative_to(REPOSITORY)): parsed(path) for path in paths}
 
 
+@functools.cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+@functools.cache
 def modules(tree: ast.Module) -> set[str]:
     """All that it imports, wherever."""
     plain = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
@@ -40,7 +48,7 @@ def modules(tree: ast.Module) -> set[str]:
 
 
 def undeclared(declared: set[str], *folders: str) -> set[tuple[str, str]]:
-    found, trees = packages_distributions(), sources(*folders)
+    found, trees = installed(), sources(*folders)
     own = {
         "co2l",
         *(name for path in sources("tests", "benchmarks", "examples") for name in Path(path).with_suffix("").parts),
@@ -51,6 +59,12 @@ def undeclared(declared: set[str], *folders: str) -> set[tuple[str, str]]:
         for name in {module.partition(".")[0] for module in modules(tree)} - {*sys.stdlib_module_names, *own}
         if not declared & {each.lower().replace("_", "-") for each in found.get(name, [])}
     }
+
+
+@functools.cache
+def installed() -> Mapping[str, list[str]]:
+    """The distributions that bring a package; it takes seconds to look."""
+    return packages_distributions()
 
 
 def declared(*extras: str) -> set[str]:

@@ -117,7 +117,8 @@ class Settings(BaseModel):
 
     @model_serializer(mode="wrap")
     def _without_own(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {name: value for name, value in dump(self).items() if name not in self._own or self._own[name] != value}
+        own = self._own  # read once: pydantic takes long to find it
+        return {name: value for name, value in dump(self).items() if name not in own or own[name] != value}
 
     def on(self, spec: Benchmark) -> Self:
         """The same settings, which know what is the benchmark's own."""

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from bad_spaces import BAD, GOOD, SAMPLED
 from commands import call, call_here
 from spaces import finish
 
+from co2l.learning.config import RunConfig
+from co2l.learning.footprint import Footprint, footprint
 from co2l.learning.methods import METHODS
 from co2l.search.record.reader import StudyReader
 from co2l.search.record.study import StudyRecord
+from co2l.search.space import forecast, memory
 from co2l.search.space.space import load
 from co2l.urls import sqlite_url
 
@@ -23,6 +28,22 @@ CIFAR = ROOT / "search_spaces" / "seq_cifar10.yaml"
 
 def here(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     return call_here("co2l.tune", *arguments, cwd=ROOT)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def counted_once() -> Iterator[None]:
+    """A step takes what it takes in every plan; to count it takes a second."""
+    known: dict[tuple[object, ...], Footprint] = {}
+
+    def once(config: RunConfig, *of: Any) -> Footprint:
+        if (key := (config.key, METHODS[config.method].step, *of)) not in known:  # a test gives a method another one
+            known[key] = footprint(config, *of)
+        return known[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (memory, forecast):
+            patch.setattr(module, "footprint", once)
+        yield
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from co2l.errors import headline
+from co2l.loading import loading
 from co2l.search.running.private_folder import private_folder, remove
 
 END_SECONDS = 15.0  # for Ray to end its processes
@@ -136,7 +137,8 @@ def main() -> None:
 
 
 def _start(folder: Path) -> None:
-    import ray
+    with loading():
+        import ray
 
     leave_out_helpers()
     before = signal.getsignal(signal.SIGTERM)

@@ -16,8 +16,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-import torch
-from ray import tune
+from co2l.loading import loading
+
+with loading():
+    import torch
+    from ray import tune
 
 from co2l.data.streams import Split
 from co2l.errors import headline

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from co2l.errors import Co2lError, url_shown
+from co2l.loading import loading
 from co2l.search.running.private_folder import private_folder
 from co2l.search.tracking.relocation import artifacts_beside, relocate
 from co2l.urls import sqlite_file, sqlite_url
@@ -26,7 +27,8 @@ def connect(uri: str) -> MlflowClient:
     os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")  # the driver's progress is there
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
     os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "CRITICAL")  # we report what goes wrong, once
-    from mlflow import MlflowClient
+    with loading():
+        from mlflow import MlflowClient
 
     if uri.startswith("sqlite:") and _is_new(database := database_of(uri)):
         with private_folder() as folder:  # a driver killed here leaves no half database
