@@ -40,6 +40,8 @@ ENGINES = {
     },
     "optuna": {
         "search/algorithms/optuna_samplers.py",
+        "search/algorithms/replaying.py",
+        "search/algorithms/shown.py",
         "search/record/importance.py",
         "search/record/interactive.py",
         "search/record/storage.py",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
-from pkgutil import resolve_name
 
 import pytest
 
@@ -22,7 +23,8 @@ def imports(path: Path) -> list[str]:
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_what_a_script_imports_exists(path: Path) -> None:
     for name in imports(path):
-        resolve_name(name)
+        module, _, attribute = name.partition(":")
+        assert hasattr(import_module(module), attribute) or find_spec(f"{module}.{attribute}"), name
 
 
 def test_imports_are_found() -> None:

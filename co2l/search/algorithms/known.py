@@ -20,7 +20,7 @@ from co2l.search.space.space import Configuration, Space
 
 BEST = 0.1  # of the points that are shown, the share that are the best; TPE calls 25 of 1,000 good
 Points = Mapping[Configuration, Outcome | None]  # in the order in which they were drawn; None if the record lacks one
-Listed = list[tuple[Any, int, Outcome]]  # the smallest first; no two have the same place
+Listed = list[tuple[Any, int, Outcome]]  # the smallest first; no two have the same position
 
 
 class Known:
@@ -36,7 +36,7 @@ class Known:
         self._first: list[Entry] = []  # of the record, as long as all are of those
         self.ended: dict[Configuration, Outcome] = {}
         self.open: dict[Configuration, Outcome] = {}  # begun, but not ended
-        self._place: dict[Configuration, int] = {}  # in the record
+        self._position: dict[Configuration, int] = {}  # in the record
         self._scores: dict[Hashable, list[float]] = defaultdict(list)  # of the ended points that are alike
         self._best: dict[Hashable, Listed] = defaultdict(list)  # of those
         self._sample: Listed = []
@@ -54,12 +54,12 @@ class Known:
         if len(now) - len(fresh) != len(self._entries):
             self._forget()
             fresh = list(enumerate(now))
-        places: dict[Configuration, int] = {}
-        for place, entry in fresh:
-            places.setdefault(self._space.configuration(entry.values), place)
+        positions: dict[Configuration, int] = {}
+        for position, entry in fresh:
+            positions.setdefault(self._space.configuration(entry.values), position)
         self.open = {}
         for outcome in outcomes(self._space, of_seeds((entry for _, entry in fresh), self._space.seeds)):
-            self._place[outcome.configuration] = places[outcome.configuration]
+            self._position[outcome.configuration] = positions[outcome.configuration]
             whole = len(outcome.entries) == self._space.trials_per_point
             if whole and all(entry.status in ENDED for entry in outcome.entries):
                 self._end(outcome)
@@ -70,11 +70,11 @@ class Known:
     def _end(self, outcome: Outcome) -> None:
         self.ended[outcome.configuration] = outcome
         self._entries |= {entry.key: entry for entry in outcome.entries}
-        kind, place = alike(self._space, outcome), self._place[outcome.configuration]
+        kind, position = alike(self._space, outcome), self._position[outcome.configuration]
         self._scores[kind].append(outcome.score)
         if outcome.status != "failed":  # no sampler learns from it
-            _keep(self._best[kind], (-outcome.score, place, outcome), self._most_best)
-            _keep(self._sample, (outcome.entries[0].key, place, outcome), self._most)
+            _keep(self._best[kind], (-outcome.score, position, outcome), self._most_best)
+            _keep(self._sample, (outcome.entries[0].key, position, outcome), self._most)
 
     def drawn(self, tried: Collection[Configuration]) -> list[Configuration]:
         """All points, in the order in which they were drawn: `tried`, of which the record may not know all."""
@@ -107,14 +107,14 @@ class Known:
         """Finished ones first, then those that were stopped last, each by its lead over others that are alike."""
         means = {kind: statistics.fmean(self._scores[kind]) for kind in self._best}
         ranked = [
-            (outcome.status != "done", -outcome.tasks, means[kind] + minus, place, outcome)
+            (outcome.status != "done", -outcome.tasks, means[kind] + minus, position, outcome)
             for kind, listed in self._best.items()
-            for minus, place, outcome in listed
+            for minus, position, outcome in listed
         ]
         return [outcome for *_, outcome in sorted(ranked)[: self._most_best]]
 
     def _in_order(self, found: Iterable[Outcome]) -> dict[Configuration, Outcome]:
-        return {each.configuration: each for each in sorted(found, key=lambda each: self._place[each.configuration])}
+        return {each.configuration: each for each in sorted(found, key=lambda each: self._position[each.configuration])}
 
     def _waiting(self, drawn: Sequence[Configuration]) -> Iterator[Configuration]:
         """Drawn, but not begun: mostly the last ones."""

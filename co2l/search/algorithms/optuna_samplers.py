@@ -2,9 +2,8 @@
 
 Each suggestion comes from a fresh study in memory that shows the record: all of it, or of very many points some
 (`known`, `replaying`). So it depends on the record and the seed alone, and what a sampler keeps to itself is never read
-from a file. The axes that the selection chooses per are
-not modelled, as the values with higher scores would attract all samples: the least tried values come next, and scores
-are compared with the mean of those that have the same values.
+from a file. The axes that the selection chooses per are not modelled, as the values with higher scores would attract
+all samples: the least tried values come next, and scores are compared with the mean of those that have the same values.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 from co2l.errors import Co2lError, headline, unknown
 from co2l.search.algorithms.known import Known
 from co2l.search.algorithms.replaying import Replay
-from co2l.search.algorithms.shown import study_of
+from co2l.search.algorithms.shown import Shown
 from co2l.search.record.entries import ENDED, Entry, Status
 from co2l.search.record.storage import OPTUNA_STATE, distribution
 from co2l.search.selection.rule import Outcome, group
@@ -106,7 +105,7 @@ class OptunaSampler:
             self._past(number, point, outcome, levels.get(point, 0.0))
             for number, (point, outcome) in enumerate(points.items())
         ]
-        return study_of(past, len(drawn))
+        return Shown(past, len(drawn)).study
 
     def _past(self, number: int, point: Configuration, outcome: Outcome | None, level: float) -> FrozenTrial:
         """A point as one of Optuna's trials; `create_trial` would check each of them again at every suggestion."""

@@ -19,7 +19,7 @@ from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState
 
 from co2l.search.algorithms.known import Known
-from co2l.search.algorithms.shown import study_of
+from co2l.search.algorithms.shown import Shown
 from co2l.search.selection.rule import Outcome, alike
 from co2l.search.space.space import Configuration, Space
 
@@ -58,15 +58,15 @@ class Replay:
             self._begin(basis)
             self._offsets = offsets
         for number in range(len(self._points), ended):
-            study = self._shown()
-            study.sampler = sampler(number)
-            self._keep(study, points[number], self._replay(study, points[number], known.ended[points[number]]))
-        study = self._shown()
+            shown = self._shown()
+            shown.study.sampler = sampler(number)
+            self._keep(shown, points[number], self._replay(shown, points[number], known.ended[points[number]]))
+        shown = self._shown()
         for number in range(ended, len(points)):
-            study.sampler = sampler(number)
+            shown.study.sampler = sampler(number)
             outcome = known.ended.get(points[number]) or known.open.get(points[number])
-            self._replay(study, points[number], outcome)
-        return study
+            self._replay(shown, points[number], outcome)
+        return shown.study
 
     def _first(self, ended: int) -> int:
         """A power of two, so that what depends on so many points seldom changes, and in the end never."""
@@ -80,20 +80,21 @@ class Replay:
         means = {kind: statistics.fmean(several) for kind, several in scores.items()}
         return {kind: mean - next(iter(means.values())) for kind, mean in means.items()}
 
-    def _shown(self) -> optuna.Study:
+    def _shown(self) -> Shown:
         """A study with the best and the newest of these points; no sampler reads what failed."""
         numbers = {number for _, number in self._best}
         for state in (TrialState.COMPLETE, TrialState.PRUNED):
             numbers.update(self._numbers[state][-self._half :])
-        return study_of([self._trials[number] for number in sorted(numbers)], len(self._trials), self._notes)
+        return Shown([self._trials[number] for number in sorted(numbers)], len(self._trials), self._notes)
 
-    def _replay(self, study: optuna.Study, point: Configuration, outcome: Outcome | None) -> FrozenTrial:
+    def _replay(self, shown: Shown, point: Configuration, outcome: Outcome | None) -> FrozenTrial:
         """Let the sampler suggest again, with these values instead of its own, and tell it how they ended."""
+        study = shown.study
         study.enqueue_trial(dict(self._params(point)))
         asked = self._ask(study)
         _ = asked.relative_params  # the sampler is asked only now: all values are given
         if outcome is None or outcome.status not in ("done", "pruned", "failed"):
-            return study._storage.get_trial(asked._trial_id)
+            return shown.newest
         level = outcome.score - self._offsets.get(alike(self._space, outcome), 0.0)
         if outcome.status == "done":
             return study.tell(asked, level)
@@ -101,8 +102,8 @@ class Replay:
             asked.report(level, outcome.tasks)
         return study.tell(asked, state=TrialState.PRUNED if outcome.status == "pruned" else TrialState.FAIL)
 
-    def _keep(self, study: optuna.Study, point: Configuration, trial: FrozenTrial) -> None:
-        self._notes = study._storage.get_study_system_attrs(study._study_id)
+    def _keep(self, shown: Shown, point: Configuration, trial: FrozenTrial) -> None:
+        self._notes = dict(shown.notes)
         self._numbers[trial.state].append(trial.number)
         if trial.state == TrialState.COMPLETE and trial.value is not None:
             bisect.insort(self._best, (-trial.value, trial.number))

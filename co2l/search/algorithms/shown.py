@@ -12,7 +12,7 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 
-class _Shown(InMemoryStorage):
+class _Storage(InMemoryStorage):
     def __init__(self, past: Sequence[FrozenTrial], before: int) -> None:
         super().__init__()
         self._past, self._before = past, before
@@ -31,10 +31,22 @@ class _Shown(InMemoryStorage):
         return copy.deepcopy(found) if deepcopy else found
 
 
-def study_of(past: Sequence[FrozenTrial], before: int, notes: Mapping[str, Any] | None = None) -> optuna.Study:
+class Shown:
     """A study that shows these trials, of so many that there were, and the notes that a sampler made on it."""
-    storage = _Shown(past, before)
-    study = optuna.create_study(storage=storage, direction=StudyDirection.MAXIMIZE)
-    for name, note in (notes or {}).items():
-        storage.set_study_system_attr(study._study_id, name, note)
-    return study
+
+    def __init__(self, past: Sequence[FrozenTrial], before: int, notes: Mapping[str, Any] | None = None) -> None:
+        self._storage = _Storage(past, before)
+        self.study = optuna.create_study(storage=self._storage, direction=StudyDirection.MAXIMIZE)
+        self._id = self._storage.get_study_id_from_name(self.study.study_name)
+        for name, note in (notes or {}).items():
+            self._storage.set_study_system_attr(self._id, name, note)
+
+    @property
+    def notes(self) -> dict[str, Any]:
+        """Those that are there now."""
+        return self._storage.get_study_system_attrs(self._id)
+
+    @property
+    def newest(self) -> FrozenTrial:
+        """The trial that was asked for last."""
+        return self._storage.get_all_trials(self._id, deepcopy=False)[-1]

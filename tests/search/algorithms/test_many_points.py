@@ -83,9 +83,9 @@ def test_of_1300_points_the_best_and_a_sample_of_the_others_are_shown() -> None:
     running = {entry.values["eta"] for entry in search.entries.values() if entry.status == "running"}
     assert etas(Spy.shown[0], TrialState.RUNNING) == running
     assert etas(Spy.shown[0], TrialState.FAIL) == set()
-    order = {entry.values["eta"]: place for place, entry in enumerate(search.entries.values())}
-    places = [order[each.params["eta"]] for each in ended]
-    assert places == sorted(places)
+    order = {entry.values["eta"]: position for position, entry in enumerate(search.entries.values())}
+    positions = [order[each.params["eta"]] for each in ended]
+    assert positions == sorted(positions)
     # 260 of 1,300 were stopped: a fair sample of 900 holds 180 of them, give or take 4 standard deviations
     assert 140 <= len(etas(ended, TrialState.PRUNED)) <= 240
 
