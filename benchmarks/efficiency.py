@@ -290,7 +290,7 @@ def main() -> None:
     parser.add_argument("--search", nargs="+", metavar="NAME", help=", ".join(known))
     parser.add_argument("--workers", type=int, default=4, help="trials at once (default: 4)")
     parser.add_argument("--budget", type=float, nargs="+", default=BUDGETS, help="share of the naive epochs, as 0.08")
-    parser.add_argument("--share", type=float, default=0.2, help="of the budget, for races (default: 0.2)")
+    parser.add_argument("--share", type=float, default=0.3, help="of the budget, for races (default: 0.3)")
     parser.add_argument("--studies", type=int, default=20, help="study seeds (default: 20)")
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="replays at once")
     parser.add_argument("--json", action="store_true", help="print the rows as JSON")

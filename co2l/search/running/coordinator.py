@@ -22,9 +22,8 @@ from co2l.search.algorithms.thaw import Thaw
 from co2l.search.record.entries import Cost, Entry, Status, of_seeds
 from co2l.search.record.study import LOST, StudyRecord
 from co2l.search.running.failures import FailureLog
-from co2l.search.running.ledger import Ledger
 from co2l.search.running.queue import Signal, TrialQueue
-from co2l.search.running.race_queue import RaceQueue, race_of
+from co2l.search.running.race_queue import RaceQueue, ledger_of, race_of
 from co2l.search.running.reports import Fault, Report, course_name
 from co2l.search.running.thaw_queue import ThawQueue
 from co2l.search.space.budget import Budget
@@ -102,7 +101,7 @@ class Coordinator:
     ) -> None:
         self.space, self.record, self.tracker, self.watcher = space, record, tracker, watcher
         race = space.selection.race
-        self.ledger = Ledger(reuse=reuse, held_back=race.share if race else 0.0)
+        self.ledger = ledger_of(space, reuse=reuse)
         self._budget, self._spent = budget or Budget(), record.cost()
         self._allow()
         self.queue: TrialQueue | ThawQueue | RaceQueue

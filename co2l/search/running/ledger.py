@@ -16,10 +16,10 @@ from co2l.search.space.trial import Trial
 class Ledger:
     """Without `reuse` every trial has its own stages."""
 
-    def __init__(self, *, reuse: bool, held_back: float = 0.0) -> None:
-        """`held_back` is a share of the budget, until it is released."""
+    def __init__(self, *, reuse: bool, held_back: float = 0.0, least: float = 0.0) -> None:
+        """`held_back` is a share of the budget, until it is released; of one below `least`, nothing is."""
         self._allowed = self._until = math.inf
-        self._held_back = held_back
+        self._held_back, self._least = held_back, least
         self._reuse = reuse
         self._finished: set[Hashable] = set()
         self._spent = 0
@@ -39,7 +39,8 @@ class Ledger:
 
     @property
     def budget(self) -> float:
-        return min(self._allowed * (1 - self._held_back), self._until)
+        held_back = self._held_back if self._allowed >= self._least else 0.0
+        return min(self._allowed * (1 - held_back), self._until)
 
     @property
     def left(self) -> float:

@@ -15,7 +15,7 @@ from co2l.search.record.entries import Entry
 from co2l.search.running.ledger import Ledger
 from co2l.search.running.queue import FINISHED, Recorded, Signal, TrialQueue
 from co2l.search.running.thaw_queue import ThawQueue
-from co2l.search.selection.race import FEWEST, Runner, affordable, staying
+from co2l.search.selection.race import FEWEST, WORTH_RACING, Runner, affordable, staying
 from co2l.search.selection.rule import group, outcomes, position, runner
 from co2l.search.space.document import Value
 from co2l.search.space.plan import plan
@@ -82,6 +82,15 @@ class Heats(InTurns):
 
     def _stage(self, trial: Trial, task: int) -> object:
         return trial.segment(task) if self._reuse else trial.key, task
+
+
+def ledger_of(space: Space, *, reuse: bool) -> Ledger:
+    """It holds back the share of a race, if the budget pays for a search worth racing."""
+    if (race := space.selection.race) is None:
+        return Ledger(reuse=reuse)
+    planned = plan(space)
+    least = min(WORTH_RACING * planned.epochs_naive / planned.trials, planned.epochs_planned)
+    return Ledger(reuse=reuse, held_back=race.share, least=least)
 
 
 def race_of(space: Space, record: Recorded, ledger: Ledger, *, reuse: bool) -> TrialQueue:

@@ -18,6 +18,7 @@ from co2l.search.space.space import Configuration
 ALPHA = 0.05  # of the paired t-test, one-sided: how often chance alone makes one of two equals leave
 PAIRS = 2  # seeds in common, until one may leave
 FEWEST = 2  # one alone has nobody to race
+WORTH_RACING = 16  # trials; a budget for fewer, without reuse, finds more if all of it goes to the search
 SHRINK = 0.5  # each heat is planned for so many times as many as the one before
 CONFIDENCE = 0.95  # of the interval
 

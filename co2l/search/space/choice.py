@@ -93,14 +93,14 @@ class Validation(Part):
 
 class Race(Part):
     seeds: int = Field(ge=2, le=1000, description="how many the best few are tried with, the space's own too, from 2")
-    share: float = Field(0.2, gt=0, lt=1, description="of the search's epochs, between 0 and 1")
+    share: float = Field(0.3, gt=0, lt=1, description="of the search's epochs, between 0 and 1")
 
 
 class Selection(Part):
     per: tuple[str, ...] = Field((), strict=False, description="a list of axes: one choice for each of their values")
     mean_over: tuple[str, ...] = Field((), strict=False, description="a list of axes: one choice for all their values")
     protocol: Protocol = Field(Protocol(), description="end, {first_k: 2}, greedy or {transfer: {to: r_digits}}")
-    race: Race | None = Field(None, description="{seeds: 5, share: 0.2}, or off")
+    race: Race | None = Field(None, description="{seeds: 5, share: 0.3}, or off")
 
     @field_validator("race", mode="before")
     @classmethod

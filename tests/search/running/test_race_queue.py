@@ -98,13 +98,26 @@ def test_a_further_seed_draws_other_validation_examples() -> None:
 def test_the_budget_is_never_exceeded_and_a_share_of_it_is_held_back(algorithm: str, workers: int) -> None:
     samples = {} if algorithm in ("grid", "thaw") else {"samples": 12}
     space = racing(3, 0.3, algorithm=algorithm, **samples)
-    for budget in (150, 300, 500):
+    for budget in (plan(space).epochs_planned, 600, 700):
         seen, record = searched(space, budget=budget, workers=workers)
         assert seen.epochs_trained <= budget
         assert cost(space, [each for each in record.entries.values() if each.seed == 0]) <= 0.7 * budget
         heats = by_seed(space, record)
         assert heats[0] >= heats.get(1, set()) >= heats.get(2, set())
-        assert budget < 300 or len(heats[1]) >= 2
+        assert len(heats[1]) >= 2
+
+
+def test_a_budget_for_few_trials_goes_to_the_search_alone() -> None:
+    """Of 24 trials with 60 epochs each, it pays for fewer than 16 if none shares a stage, and for 16."""
+    axes = {**AXES, "tau": [0.1, 0.2]}
+    space = racing(3, 0.3, axes=axes, algorithm="random", samples=24)
+    assert plan(space).epochs_naive == 24 * 60
+    for budget, raced in ((15 * 60, False), (16 * 60, True)):
+        seen, record = searched(space, budget=budget)
+        assert seen.epochs_trained <= budget
+        of_search = cost(space, [each for each in record.entries.values() if each.seed == 0])
+        assert (of_search > 0.7 * budget) is not raced
+        assert (len(by_seed(space, record)) > 1) is raced
 
 
 @pytest.mark.parametrize("keys", [{}, {"algorithm": "thaw"}, {"algorithm": "tpe", "samples": 8, "early_stop": True}])
