@@ -112,12 +112,20 @@ def refusal_of(done: subprocess.CompletedProcess[str]) -> str:
 class Started:
     """A command in a process of its own, forked from one that has imported everything; as far as needed a Popen."""
 
-    def __init__(self, module: str, arguments: tuple[str | Path, ...], cwd: Path, *, leads_group: bool) -> None:
+    def __init__(
+        self,
+        module: str,
+        arguments: tuple[str | Path, ...],
+        cwd: Path,
+        *,
+        leads_group: bool = False,
+        variables: dict[str, str] | None = None,
+    ) -> None:
         self.printed = Path(tempfile.mkdtemp(prefix="printed-", dir=cwd))
         for name in ("out", "err"):
             (self.printed / name).touch()  # a process killed at once prints nothing, which is an answer too
         words = [module, *map(str, arguments)]
-        self.process = FORKS.Process(target=_run, args=(words, cwd, self.printed, leads_group))
+        self.process = FORKS.Process(target=_run, args=(words, cwd, self.printed, leads_group, variables))
         self.process.start()
         assert self.process.pid is not None
         self.pid = self.process.pid
@@ -140,15 +148,31 @@ class Started:
         os.kill(self.pid, number)
 
 
-def start(module: str, *arguments: str | Path, cwd: Path, leads_group: bool = False) -> Started:
-    return Started(module, arguments, cwd, leads_group=leads_group)
+def start(module: str, *arguments: str | Path, cwd: Path, leads_group: bool = False, **changes: str) -> Started:
+    variables = environment(**changes) if changes else None
+    return Started(module, arguments, cwd, leads_group=leads_group, variables=variables)
 
 
-def _run(words: list[str], cwd: Path, printed: Path, leads_group: bool) -> None:
+def call_forked(module: str, *arguments: str | Path, cwd: Path, **changes: str) -> subprocess.CompletedProcess[str]:
+    """As `call`, but in a process that has imported everything: for what does not depend on how a Python starts."""
+    started = Started(module, arguments, cwd, variables=environment(**changes))
+    out, err = started.communicate(600)
+    assert started.returncode is not None
+    return subprocess.CompletedProcess([module, *arguments], started.returncode, out, err)
+
+
+def _run(
+    words: list[str], cwd: Path, printed: Path, leads_group: bool, variables: dict[str, str] | None = None
+) -> None:
     """In the new process: what `python -m` would do."""
     if leads_group:
         os.setsid()
     os.chdir(cwd)
+    if variables is not None:
+        os.environ.clear()
+        os.environ.update(variables)
+        sys.path[:0] = [each for each in variables.get("PYTHONPATH", "").split(os.pathsep) if each]
+        importlib.import_module("own_plugins").forget()  # packages that were looked for before, on another path
     for name, number in (("out", 1), ("err", 2)):
         os.dup2(os.open(printed / name, os.O_WRONLY | os.O_APPEND), number)
     sys.stdout, sys.stderr = (open(number, "w", closefd=False) for number in (1, 2))  # noqa: SIM115  not pytest's

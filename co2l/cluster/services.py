@@ -81,6 +81,7 @@ def run_mlflow(host: str, port: int, artifacts: str, allowed_hosts: str, folder:
     config = folder / "mlflow-auth.ini"
     folder.mkdir(parents=True, exist_ok=True)
     lines = ["[mlflow]", "default_permission = NO_PERMISSIONS", "admin_username = co2l"]
+    lines += ["auth_cache_ttl_seconds = 60"]  # to check a password takes a tenth of a second, more than most requests
     write_atomic(config, "\n".join([*lines, f"database_uri = {database.replace('%', '%%')}", ""]), mode=0o600)
     command = [sys.executable, "-m", "mlflow", "server", "--app-name", "basic-auth"]
     command += ["--workers", "1"]  # with several, a host too busy to load them in five seconds restarts them forever

@@ -27,3 +27,4 @@ def test_no_process_shows_a_password_among_its_arguments(monkeypatch: pytest.Mon
     assert "geheim" not in " ".join(words)
     assert variables["MLFLOW_BACKEND_STORE_URI"] == DATABASE
     assert (tmp_path / "mlflow-auth.ini").stat().st_mode & 0o077 == 0
+    assert "\nauth_cache_ttl_seconds = 60\n" in (tmp_path / "mlflow-auth.ini").read_text()  # else for every request

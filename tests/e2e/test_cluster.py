@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 import sqlalchemy
 import yaml
-from commands import environment
+from commands import call, call_forked, environment
 from hosts import Host, Network, network, require, run, wait_for
 from mlflow import MlflowClient
 from own_plugins import SPACE as OWN_SPACE
@@ -89,15 +89,11 @@ class Cluster:
         return sum(node.get("state") == "ALIVE" and not node.get("isHeadNode") for node in nodes)
 
     def tune(self, *words: str, **changes: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "co2l.tune", *words],
-            env=self.environment(**changes),
-            cwd=self.net.folder,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=False,
-        )
+        return call_forked("co2l.tune", *words, cwd=self.net.folder, **self.environment(**changes))
+
+    def tune_as_typed(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """In a new Python, which reads its variables and finds packages before anything is imported."""
+        return call("co2l.tune", *words, cwd=self.net.folder, **self.environment())
 
     def wrong(self, address: str | None = None, **changes: Any) -> list[str]:
         """What the check finds wrong outside the file, some of whose values are changed."""
@@ -157,11 +153,11 @@ def search_with_plugins(cluster: Cluster) -> subprocess.CompletedProcess[str]:
     file, store = write_benchmark(cluster.laptop), cluster.net.folder / "shared" / "other_store"
     search = ["--space", "with_plugins.yaml", "--import", str(file), "--store", str(store)]
     with cluster.forwarded(8265) as address:
-        submitted = cluster.tune(*search, "--submit", address)
+        submitted = cluster.tune_as_typed(*search, "--submit", address)
         file.unlink()
         if submitted.returncode != 0:
             return submitted
-        return cluster.tune("--follow", "with_plugins", "--submit", address)
+        return cluster.tune_as_typed("--follow", "with_plugins", "--submit", address)
 
 
 def status(url: str, **headers: str) -> int:
@@ -309,7 +305,7 @@ def test_a_search_outlives_a_stop_and_a_lost_host(cluster: Cluster, undisturbed:
         assert "is already running" in twice.stderr
         wait_for(lambda: len(results(cluster.database("co2l"))) >= 1, PATIENCE)
 
-        stopped = cluster.tune("--stop", "small", "--submit", address)
+        stopped = cluster.tune_as_typed("--stop", "small", "--submit", address)
         assert stopped.returncode == 0, stopped.stderr
         assert "submit it again to continue" in stopped.stdout
         followed = cluster.tune("--follow", "small", "--submit", address)  # to its end

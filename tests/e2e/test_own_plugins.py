@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-from commands import call_here, environment, refusal_of
+from commands import call_forked, call_here, refusal_of, start
 from mlflow_server import file_uri, wait_for
 from own_plugins import SPACE, forget, write_file, write_package
 from searches import scores
@@ -21,12 +19,6 @@ from searches import scores
 REPOSITORY = Path(__file__).parents[2]
 PATIENCE = 400.0  # seconds, on a machine with much else to do
 SELECTED = ["--study", "mine", "--seeds", "1"]
-# both commands in one Python, which imports what they need only once
-CONTINUED = f"""
-import sys
-from co2l import evaluate, tune
-sys.exit(tune.main(["--space", "mine.yaml"]) or evaluate.main({SELECTED}))
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -125,17 +117,17 @@ def packaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     site = write_package(folder / "site")
     write_space(folder)
     found = {"PYTHONPATH": f"{site}:{REPOSITORY}"}
-    words = [sys.executable, "-m", "co2l.tune", "--space", "mine.yaml", "--save-every", "0.05", "--max-concurrent", "1"]
-    with (folder / "log").open("w") as log:
-        process = subprocess.Popen(words, cwd=folder, env=environment(**found), stdout=log, stderr=log)
-        wait_for(lambda: process.poll() is not None or bool(list((folder / "runs").glob("store/*/*"))), PATIENCE)
-        assert process.poll() is None, (folder / "log").read_text()
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+    search = ["co2l.tune", "--space", "mine.yaml"]
+    words = [*search, "--save-every", "0.05", "--max-concurrent", "1"]
+    process = start(*words, cwd=folder, **found)
+    wait_for(lambda: process.poll() is not None or bool(list((folder / "runs").glob("store/*/*"))), PATIENCE)
+    assert process.poll() is None, process.communicate()
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
     time.sleep(1)
-    again = [sys.executable, "-c", CONTINUED]
-    done = subprocess.run(again, cwd=folder, env=environment(**found), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    for command in (search, ["co2l.evaluate", *SELECTED]):
+        done = call_forked(*command, cwd=folder, **found)
+        assert done.returncode == 0, done.stderr
     return folder
 
 

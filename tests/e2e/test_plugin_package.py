@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from commands import call, environment
+from commands import call, call_forked, environment
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "plugin"
 
@@ -42,8 +42,8 @@ def test_its_methods_are_found_by_name(site: Path, tmp_path: Path) -> None:
     done = call("co2l.train", "--method", "er_ace", *short, cwd=tmp_path, PYTHONPATH=str(site))
     assert done.returncode == 0, done.stderr
     assert "er_ace on r_digits" in done.stdout
-    near = call("co2l.train", "--method", "er_acee", *short, cwd=tmp_path, PYTHONPATH=str(site))
+    near = call_forked("co2l.train", "--method", "er_acee", *short, cwd=tmp_path, PYTHONPATH=str(site))
     assert near.stderr.endswith("co2l: unknown method 'er_acee'; did you mean 'er_ace'?\n")
-    without = call("co2l.train", "--method", "er_ace", *short, cwd=tmp_path)
+    without = call_forked("co2l.train", "--method", "er_ace", *short, cwd=tmp_path)
     assert without.returncode == 2
     assert "unknown method 'er_ace'" in without.stderr
