@@ -8,16 +8,27 @@ from pathlib import Path
 import nbformat
 import pytest
 from nbclient import NotebookClient
+from nbclient.exceptions import DeadKernelError
 
 NOTEBOOK = Path(__file__).resolve().parents[2] / "examples" / "first_search.ipynb"
+
+
+def executed(folder: Path) -> nbformat.NotebookNode:
+    folder.mkdir()
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    assert not any(cell.get("outputs") for cell in notebook.cells), "commit it without outputs"
+    NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(folder)}}).execute()
+    return notebook
 
 
 @pytest.mark.timeout(900)
 def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(NOTEBOOK.parents[1]), os.environ.get("PYTHONPATH", "")]))
-    notebook = nbformat.read(NOTEBOOK, as_version=4)
-    assert not any(cell.get("outputs") for cell in notebook.cells), "commit it without outputs"
-    NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    try:
+        notebook = executed(tmp_path / "first")
+    except DeadKernelError as error:  # seen once, where Ray started beside two clusters; never alone
+        print(f"the kernel died, once more: {error}")
+        notebook = executed(tmp_path / "second")
     shown = {
         cell.source: output.data
         for cell in notebook.cells
